@@ -1,5 +1,6 @@
 """Activation in worker processes."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,7 @@ import torch
 
 from homing import Collection, codebooks
 from homing.activation import RECIPES, activate_batch
-from homing.activation.batch import WorkerActivation, use_processes
-from homing.activation.pipeline import ReleasePipeline
+from homing.activation.pipeline import ReleasePipeline, activate_in_worker, use_processes
 from homing.errors import PhotoError
 from homing.photo import Photo, PhotoFile
 
@@ -24,12 +24,13 @@ def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
         ("done", "before"),
         ("too", files[1]),
     ]
-    work = WorkerActivation(codebooks.load(extractor.name), FAST)
+    codebook = codebooks.load(extractor.name)
+    work = partial(activate_in_worker, codebook=codebook, recipe=FAST)
     by_name = dict(ReleasePipeline(list, work, list).run_in_processes(items))
     assert by_name["done"] == "before"
     assert isinstance(by_name["bad"], PhotoError) and "bad.jpg" in str(by_name["bad"])
     alone = activate_batch(
-        [Photo.decode(file.data, file.name) for file in files], extractor=extractor, codebook=work.codebook, recipe=FAST
+        [Photo.decode(file.data, file.name) for file in files], extractor=extractor, codebook=codebook, recipe=FAST
     )
     for ours, theirs in zip((by_name["flower.jpg"], by_name["too"]), alone, strict=True):
         assert (ours.state, ours.sha256) == ("activated", theirs.sha256)

@@ -1,6 +1,6 @@
 """Activation: optimize the pixels of photos towards an index, write the files, and check them."""
 
-from homing.activation.batch import activate_batch
+from homing.activation.pipeline import activate_batch
 from homing.activation.recipe import RECIPES, Recipe, resolve_recipe
 from homing.activation.release_check import Activation
 

@@ -1,19 +1,30 @@
-"""The one way from photos to released files: read, decode, activate and write, in bounded memory."""
+"""The one way from photos to released files: read, decode, activate in batches, and write, in bounded memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from homing._io.parallel import cores, pipelined_map, prefetch_map, process_map
+from homing import extractors
+from homing._io.parallel import MIN_ITEMS_FOR_PROCESSES, cores, pipelined_map, prefetch_map, process_map
+from homing._tensors import to_device
+from homing.activation.optimize import optimize
+from homing.activation.recipe import Recipe
+from homing.activation.release_check import Activation, ReleaseCheck
+from homing.activation.strength import ChangedPhoto
+from homing.codebooks import Codebook
 from homing.errors import PhotoError, ran_out_of_memory
-from homing.photo import Photo, PhotoFile
+from homing.extractors import Extractor, NetworkExtractor, describe_images
+from homing.objectives import objective_for
+from homing.photo import Photo, PhotoFile, graphic_kind
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,10 +32,84 @@ Pair = tuple[Item, Any]
 """An item, and what was made of it so far: its PhotoFile, its Photo, a result, or what the source gave instead."""
 ActivateBatch = Callable[[Sequence[Photo]], Sequence[Any]]
 """The result for each photo of a batch, or a PhotoError."""
+Loop = Callable[..., list[Tensor]]
+"""A function with the signature of `optimize`."""
 
 _CHUNK_PHOTOS = 64  # photos sent to a worker process and activated together
 _CHUNK_BYTES = 16 * 2**20  # of their files
 _GPU_BYTES_PER_PROCESS = 8 * 2**30  # 256 images in the loop, a batch of photos, and CUDA itself
+_MIN_PASSES_TO_COMPILE = 500_000  # of the network
+_GRAPHIC = "a graphic ({}); the option graphics activates it"
+
+
+def activate_batch(
+    photos: Sequence[Photo],
+    *,
+    extractor: Extractor,
+    codebook: Codebook,
+    recipe: Recipe,
+    format: str | None = None,
+    loop: Loop = optimize,
+    graphics: bool = False,
+) -> list[Activation | PhotoError]:
+    """Activate photos as one batch; every figure of an activation is measured on the bytes it holds.
+
+    Photos may differ in size. On a CPU, the same batch gives the same bytes. `format` selects the file format; by
+    default it is the photo's own. `loop` replaces `optimize`, for comparisons. Graphics are released
+    unchanged unless `graphics` is true. A photo that cannot be written gives a PhotoError; the others are unaffected.
+    """
+    codebook.check(extractor)
+    if not photos:
+        return []
+    images = [photo.pixels(extractor.device) for photo in photos]
+    originals = describe_images(extractor, images)
+    objective = objective_for(codebook, originals.to(extractor.device), recipe.objective)
+    kinds = [None if graphics else graphic_kind(photo) for photo in photos]
+    chosen = [index for index, kind in enumerate(kinds) if kind is None]
+    found = {}
+    if chosen:
+        selected = objective.select(to_device(np.array(chosen), extractor.device))
+        changes = loop([images[index] for index in chosen], extractor=extractor, objective=selected, recipe=recipe)
+        found = dict(zip(chosen, changes, strict=True))
+    changes = [found[index] if index in found else torch.zeros_like(image) for index, image in enumerate(images)]
+    check = ReleaseCheck(
+        ChangedPhoto.batch(photos, images, changes, format),
+        originals,
+        extractor=extractor,
+        codebook=codebook,
+        objective=objective,
+        target_psnr=recipe.budget.psnr,
+        refusals=[kind and _GRAPHIC.format(kind) for kind in kinds],
+    )
+    return check.run()
+
+
+def activate_in_worker(
+    photos: Sequence[Photo], *, codebook: Codebook, compiled: bool = False, device: str | None = None, **options: Any
+) -> list[Activation | PhotoError]:
+    """`activate_batch` in a worker process, which loads the extractor that the codebook names.
+
+    `device` is by default a GPU if there is one; `options` are those of `activate_batch`.
+    """
+    extractor = cached_extractor(codebook.extractor, device, compiled=compiled)
+    return activate_batch(photos, extractor=extractor, codebook=codebook, **options)
+
+
+@lru_cache(maxsize=1)
+def cached_extractor(name: str, device: str | None = None, *, compiled: bool = False) -> Extractor:
+    """The extractor of this name, loaded once per worker."""
+    extractor = extractors.load(name, device)
+    return extractor.compiled() if compiled and isinstance(extractor, NetworkExtractor) else extractor
+
+
+def use_processes(photos: int, device: torch.device) -> bool:
+    """Whether worker processes, which take half a minute to start, pay off."""
+    return device.type == "cuda" and photos >= MIN_ITEMS_FOR_PROCESSES
+
+
+def should_compile(photos: int, recipe: Recipe) -> bool:
+    """Whether compiling, which takes half a minute, pays off."""
+    return photos * recipe.steps * recipe.eot_samples >= _MIN_PASSES_TO_COMPILE
 
 
 @dataclass(frozen=True)
@@ -87,7 +172,7 @@ class ReleasePipeline(Generic[Item, Result]):
     def run_in_processes(self, items: Iterable[Item]) -> Iterator[Result]:
         """The results of the sink. Worker processes decode and activate photos, for thousands of them on a GPU."""
         files = prefetch_map(lambda item: self.source([item])[0], items)
-        modules = (__name__, self.activate.__module__, "homing.extractors.timm_models")  # the last takes longest
+        modules = (__name__, "homing.extractors.timm_models")  # the last takes longest
         activated = process_map(self.activate_files, _chunks(files), modules=modules, processes=_max_processes())
         # Batches finish so fast that waiting for the disk between them would halve the throughput.
         for results in pipelined_map(self.sink, activated):
@@ -135,20 +220,38 @@ def decode(item: Item, file: Any) -> Pair[Item]:
 
 def split_into_batches(pairs: Iterable[Pair[Item]], size: BatchSize) -> Iterator[list[Pair[Item]]]:
     """Pairs grouped into batches; an item without a photo is a batch of its own."""
-    batch: list[Pair[Item]] = []
-    pixels = 0
-    for item, photo in pairs:
-        if not isinstance(photo, Photo):
-            yield [(item, photo)]
+
+    def pixels(photo: Any) -> int | None:
+        return photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1] if isinstance(photo, Photo) else None
+
+    return _grouped(pairs, pixels, size.photos, size.pixels)
+
+
+def _chunks(pairs: Iterable[Pair[Item]]) -> Iterator[list[Pair[Item]]]:
+    """Pairs in chunks that are small enough to be sent to a worker process."""
+    return _grouped(
+        pairs, lambda file: len(file.data) if isinstance(file, PhotoFile) else 0, _CHUNK_PHOTOS, _CHUNK_BYTES
+    )
+
+
+def _grouped(
+    pairs: Iterable[Pair[Item]], size_of: Callable[[Any], int | None], max_count: int, max_size: int
+) -> Iterator[list[Pair[Item]]]:
+    """Groups of at most `max_count` pairs and of a limited total size; a pair without a size is a group of its own."""
+    group: list[Pair[Item]] = []
+    total = 0
+    for item, value in pairs:
+        size = size_of(value)
+        if size is None:
+            yield [(item, value)]
             continue
-        more = photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1]
-        if batch and (len(batch) == size.photos or pixels + more > size.pixels):
-            yield batch
-            batch, pixels = [], 0
-        batch.append((item, photo))
-        pixels += more
-    if batch:
-        yield batch
+        if group and (len(group) == max_count or total + size > max_size):
+            yield group
+            group, total = [], 0
+        group.append((item, value))
+        total += size
+    if group:
+        yield group
 
 
 @contextmanager
@@ -168,17 +271,3 @@ def _max_processes() -> int:
         return cores()
     free, _ = torch.cuda.mem_get_info()
     return max(1, min(cores(), free // _GPU_BYTES_PER_PROCESS))
-
-
-def _chunks(pairs: Iterable[Pair[Item]]) -> Iterator[list[Pair[Item]]]:
-    """Pairs in chunks that are small enough to be sent to a worker process."""
-    chunk: list[Pair[Item]] = []
-    size = 0
-    for item, file in pairs:
-        chunk.append((item, file))
-        size += len(file.data) if isinstance(file, PhotoFile) else 0
-        if len(chunk) == _CHUNK_PHOTOS or size > _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

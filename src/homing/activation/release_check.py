@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -28,7 +27,7 @@ from homing.photo import QUICK_FORMATS, Photo, differences, format_name
 from homing.photo.files import SUFFIXES, display_format, has_suffix_of
 
 MIN_LOSS_DECREASE = 1e-3  # relative decrease required of the loss: more than rounding errors of the network
-_WEAKER = (0.5, 0.25)
+_HALVINGS = 2  # of the strength of a rejected candidate
 _MIN_GAIN_KEPT = 0.5  # share of the decrease that must remain after writing; else finer tables are tried
 
 
@@ -98,11 +97,6 @@ class _PhotoCheck:
     error: PhotoError | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the last candidate is rejected, and another one may be tried."""
-        return self.rejection is not None and self.error is None
-
-    @property
     def keeps_file(self) -> bool:
         """Whether the photo's own file is released: it is rejected, and no other format is requested."""
         return self.rejection is not None and self.changed.format is None
@@ -151,10 +145,7 @@ class _PhotoCheck:
 
 
 class ReleaseCheck:
-    """The release check of a batch: in each round, all open photos are written, measured and located together.
-
-    The rounds: as strong as the budget allows; with finer quantization; with half and with a quarter of the strength.
-    """
+    """The release check of a batch: in each round, all open photos are written, measured and located together."""
 
     def __init__(
         self,
@@ -170,54 +161,62 @@ class ReleaseCheck:
         """`originals` are the descriptors (B, D). A photo with a refusal is released unchanged, for this reason."""
         self._extractor, self._codebook, self._objective = extractor, codebook, objective
         self._target_psnr = target_psnr
-        positions, codes = self._positions(originals, range(len(photos))), codebook.encode(originals)
+        positions, codes = self._locate(originals, range(len(photos))), codebook.encode(originals)
         per_photo = zip(photos, positions, codes, refusals, strict=True)
         self._photos = [_PhotoCheck(index, *each) for index, each in enumerate(per_photo)]
 
     def run(self) -> list[Activation | PhotoError]:
-        """The first candidate of each photo that lowers its loss within the budget, else the original photo."""
+        """The first candidate of each photo that lowers its loss within the budget, else the original photo.
+
+        The rounds: as strong as the budget allows; with finer quantization; with half and with a quarter of the
+        strength.
+        """
         photos = [photo for photo in self._photos if photo.rejection is None]
-        lossy = _lossy(self._check_at_budget(photos))
-        self._check(lossy, self._write_at_budget(lossy, finer=True))
-        open_photos = [photo for photo in photos if photo.is_open]
-        full_strengths = {photo.index: photo.candidate.strength for photo in open_photos}
-        for share in _WEAKER:
-            for photo in open_photos:
-                photo.share = share
-            strengths = [share * full_strengths[photo.index] for photo in open_photos]
-            finer = [photo.candidate.finer for photo in open_photos]
-            self._check(open_photos, write_candidates(_changed(open_photos), strengths, finer))
-            open_photos = [photo for photo in open_photos if photo.is_open]
+        lost = self._check(photos, write_at_psnr(_changed(photos), self._target_psnr), before_writing=True)
+        lossy = _lossy(lost)
+        self._check(lossy, write_at_psnr(_changed(lossy), self._target_psnr, finer=True))
+        for _ in range(_HALVINGS):
+            rejected = [photo for photo in photos if photo.rejection and not photo.error]
+            for photo in rejected:
+                photo.share /= 2
+            strengths = [photo.candidate.strength / 2 for photo in rejected]
+            finer = [photo.candidate.finer for photo in rejected]
+            self._check(rejected, write_candidates(_changed(rejected), strengths, finer))
         return self._results()
 
-    def _check_at_budget(self, photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
-        """The first round. Returns the photos that are rejected, or lost too much of their gain by being written."""
-        written = _keep(photos, self._write_at_budget(photos, finer=False))
-        decoded = (photo.candidate.decoded for photo in written)
-        before_writing = (photo.before_writing() for photo in written)
-        positions = self._locate([*written, *written], chain(decoded, before_writing))
-        after, before = positions[: len(written)], positions[len(written) :]
-        lost = []
-        for photo, now, ideal in zip(written, after, before, strict=True):
-            self._decide(photo, now)
-            if photo.rejection or photo.gain(now) < _MIN_GAIN_KEPT * photo.gain(ideal):
-                lost.append(photo)
-        return lost
+    def _check(
+        self,
+        photos: Sequence[_PhotoCheck],
+        candidates: Sequence[Candidate | PhotoError],
+        *,
+        before_writing: bool = False,
+    ) -> list[_PhotoCheck]:
+        """Accept or reject the next candidates of these photos.
 
-    def _write_at_budget(self, photos: Sequence[_PhotoCheck], *, finer: bool) -> list[Candidate | PhotoError]:
-        return write_at_psnr(_changed(photos), self._target_psnr, finer=finer)
-
-    def _check(self, photos: Sequence[_PhotoCheck], candidates: Sequence[Candidate | PhotoError]) -> None:
-        """Accept or reject the next candidates of these photos."""
-        written = _keep(photos, candidates)
-        positions = self._locate(written, (photo.candidate.decoded for photo in written))
-        for photo, position in zip(written, positions, strict=True):
-            self._decide(photo, position)
-
-    def _decide(self, photo: _PhotoCheck, position: IndexPosition) -> None:
-        """Accept or reject the candidate of a photo, which has this position."""
-        photo.position = position
-        photo.rejection = self._rejection_reason(photo.candidate, position, photo.original)
+        With `before_writing` they are compared with the images before they were written. Returns the photos that are
+        rejected, or lost too much of their gain by being written.
+        """
+        for photo, candidate in zip(photos, candidates, strict=True):
+            if isinstance(candidate, PhotoError):
+                photo.error = candidate
+            else:
+                photo.candidate = candidate
+        written = [photo for photo in photos if not photo.error]
+        if not written:
+            return []
+        inputs = [self._extractor.resize(photo.candidate.decoded) for photo in written]
+        if before_writing:
+            inputs += [self._extractor.resize(photo.before_writing()) for photo in written]
+        indices = [photo.index for photo in written] * (2 if before_writing else 1)
+        positions = self._locate(describe_images(self._extractor, inputs), indices)
+        for photo, position in zip(written, positions, strict=False):
+            photo.position = position
+            photo.rejection = self._rejection_reason(photo.candidate, position, photo.original)
+        return [
+            photo
+            for photo, ideal in zip(written, positions[len(written) :], strict=False)
+            if photo.rejection or photo.gain(photo.position) < _MIN_GAIN_KEPT * photo.gain(ideal)
+        ]
 
     def _rejection_reason(self, candidate: Candidate, position: IndexPosition, original: IndexPosition) -> str | None:
         """Why this candidate cannot be released as activated; None if it can."""
@@ -232,14 +231,7 @@ class ReleaseCheck:
             return "no change within the budget lowers its loss"
         return None
 
-    def _locate(self, photos: Sequence[_PhotoCheck], images: Iterable[Tensor]) -> list[IndexPosition]:
-        """The position of an image of each photo, described as one batch."""
-        if not photos:
-            return []
-        inputs = [self._extractor.resize(image) for image in images]
-        return self._positions(describe_images(self._extractor, inputs), [photo.index for photo in photos])
-
-    def _positions(self, descriptors: Tensor, indices: Sequence[int]) -> list[IndexPosition]:
+    def _locate(self, descriptors: Tensor, indices: Sequence[int]) -> list[IndexPosition]:
         """The position of each of (N, D) descriptors, which belong to the photos with these batch indices."""
         device = self._extractor.device
         losses = self._objective.select(to_device(np.array(indices), device))(descriptors.to(device)).tolist()
@@ -269,16 +261,6 @@ class ReleaseCheck:
 
 def _changed(photos: Sequence[_PhotoCheck]) -> list[ChangedPhoto]:
     return [photo.changed for photo in photos]
-
-
-def _keep(photos: Sequence[_PhotoCheck], candidates: Sequence[Candidate | PhotoError]) -> list[_PhotoCheck]:
-    """Note the candidate or the error of each photo. Returns the photos that have a candidate."""
-    for photo, candidate in zip(photos, candidates, strict=True):
-        if isinstance(candidate, PhotoError):
-            photo.error = candidate
-        else:
-            photo.candidate = candidate
-    return [photo for photo in photos if not photo.error]
 
 
 def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:

@@ -25,8 +25,14 @@ from typing import Any, TypeVar, cast
 from homing._imports import load_extra
 from homing._io.paths import Address, Location, location, stored_path
 from homing.activation import Recipe, resolve_recipe
-from homing.activation.batch import WorkerActivation, cached_extractor, should_compile
-from homing.activation.pipeline import CPU_BATCH_SIZE, GPU_BATCH_SIZE, decode
+from homing.activation.pipeline import (
+    CPU_BATCH_SIZE,
+    GPU_BATCH_SIZE,
+    activate_in_worker,
+    cached_extractor,
+    decode,
+    should_compile,
+)
 from homing.cluster.ray_pipeline import Stage, Throughput, run
 from homing.cluster.resources import Resources
 from homing.codebooks import Codebook
@@ -102,8 +108,15 @@ def activate(
         codebook.check(opened.extractor)
         handler = partial(ReleaseRecords, settings=settings_of(chosen, format, graphics))
         with (resources or Resources()).start() as workers, open_catalog_actor(where, handler) as records:
-            compiled = should_compile(len(tasks), chosen)
-            work = WorkerActivation(codebook, chosen, format, graphics, compiled, workers.device)
+            work = partial(
+                activate_in_worker,
+                codebook=codebook,
+                recipe=chosen,
+                format=format,
+                graphics=graphics,
+                compiled=should_compile(len(tasks), chosen),
+                device=workers.device,
+            )
             pipeline = release_pipeline(records, work, GPU_BATCH_SIZE if workers.gpus else CPU_BATCH_SIZE)
             stages = [
                 Stage("read", pipeline.source, resource="io"),

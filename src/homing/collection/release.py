@@ -9,16 +9,24 @@ from dataclasses import fields, replace
 from functools import partial
 from inspect import unwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from homing._io.parallel import prefetch_map
 from homing._io.paths import Address, Location, path_exists, stored_path, write_file
 from homing.activation import Activation, Recipe, activate_batch
-from homing.activation.batch import Loop, WorkerActivation, should_compile, use_processes
 from homing.activation.optimize import optimize
-from homing.activation.pipeline import ActivateBatch, BatchSize, ReleasePipeline, batch_size_for
+from homing.activation.pipeline import (
+    ActivateBatch,
+    BatchSize,
+    Loop,
+    ReleasePipeline,
+    activate_in_worker,
+    batch_size_for,
+    should_compile,
+    use_processes,
+)
 from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
 from homing.collection.outcome import Outcome, OutcomeCallback, failed
 from homing.collection.references import NewPhotos, StoredRelease, to_float16
@@ -54,23 +62,16 @@ def release_photos(
     records = ReleaseRecords(collection, settings_of(recipe, format, graphics), expected)
     extractor, codebook = collection.extractor, collection.codebook
     size = batch_size_for(extractor.device)
+    options: dict[str, Any] = {"codebook": codebook, "recipe": recipe, "format": format, "graphics": graphics}
     # Workers load the network by its name and run the default loop.
     can_use_workers = processes and loop is optimize and not collection.has_custom_extractor
     if can_use_workers and use_processes(len(tasks), extractor.device):
-        work = WorkerActivation(codebook, recipe, format, graphics, should_compile(len(tasks), recipe))
+        work = partial(activate_in_worker, compiled=should_compile(len(tasks), recipe), **options)
         outcomes = release_pipeline(records, work, size).run_in_processes(tasks)
     else:
         if unwrap(loop) is not optimize:  # a loop that is compared with ours runs one batch at a time
             size = replace(size, concurrent=1, threads=None)
-        activate = partial(
-            activate_batch,
-            extractor=extractor,
-            codebook=codebook,
-            recipe=recipe,
-            format=format,
-            loop=loop,
-            graphics=graphics,
-        )
+        activate = partial(activate_batch, extractor=extractor, loop=loop, **options)
         outcomes = release_pipeline(records, activate, size).run(tasks)
     reported = []
     for outcome in outcomes:

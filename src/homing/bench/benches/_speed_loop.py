@@ -21,8 +21,8 @@ from torch import Tensor
 from homing import codebooks, extractors
 from homing._tensors import map_by_shape, memory_in_use
 from homing.activation import RECIPES, Recipe
-from homing.activation.batch import Loop
 from homing.activation.optimize import NetworkInputs, gradient_descent, optimize
+from homing.activation.pipeline import Loop
 from homing.bench.plain_loop import plain, plain_descent
 from homing.codebooks import Codebook
 from homing.errors import HomingError
