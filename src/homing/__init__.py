@@ -38,11 +38,7 @@ if TYPE_CHECKING:
         training as training,
         watermarks as watermarks,
     )
-    from homing.activation import (
-        RECIPES as RECIPES,
-        Activation as Activation,
-        Recipe as Recipe,
-    )
+    from homing.activation import RECIPES as RECIPES, Activation as Activation, Recipe as Recipe
     from homing.api import (
         activate as activate,
         activate_images as activate_images,
@@ -54,10 +50,7 @@ if TYPE_CHECKING:
         measure as measure,
         register_extractor as register_extractor,
     )
-    from homing.codebooks import (
-        Codebook as Codebook,
-        CodebookLike as CodebookLike,
-    )
+    from homing.codebooks import Codebook as Codebook, CodebookLike as CodebookLike
     from homing.collection import (
         Collection as Collection,
         Export as Export,
@@ -98,14 +91,8 @@ if TYPE_CHECKING:
         Quality as Quality,
         UniformJND as UniformJND,
     )
-    from homing.photo import (
-        Photo as Photo,
-        PhotoLike as PhotoLike,
-        PhotosLike as PhotosLike,
-    )
-    from homing.service.client import (
-        Client as Client,
-    )
+    from homing.photo import Photo as Photo, PhotoLike as PhotoLike, PhotosLike as PhotosLike
+    from homing.service.client import Client as Client
 
 __version__ = version("homing")
 

@@ -22,7 +22,7 @@ from homing.objectives import objective_for
 from homing.perception import Quality, measure as measure_pixels
 from homing.perception.quality import rms
 from homing.photo import MemoryPhoto, Photo, PhotoLike, PhotosLike, as_photo, as_photos
-from homing.photo._codecs import check_size
+from homing.photo._decode import check_size
 from homing.photo.inputs import check_unit_range, is_one_photo, load_photo, load_pixels
 
 _DEFAULT = "homing-1"

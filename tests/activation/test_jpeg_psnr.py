@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
-from tests.photo.photo_files import exif, wide_gamut
+from tests.photo.photo_files import changed_photo, exif, wide_gamut
 
 from homing import _tensors
 from homing.activation import RECIPES, activate_batch, jpeg_psnr
@@ -59,7 +59,7 @@ def test_the_predicted_psnr_is_that_of_the_file(flower: Photo, name: str, finer:
     predictor = JpegPsnr.of(photo, image, change, finer=finer)
     assert predictor is not None
     for strength in (0.6, 1.0, 1.8):
-        written = Photo.decode(photo.with_change(strength * change).encode(finer=finer), "written")
+        written = Photo.decode(changed_photo(photo, strength * change).encode(finer=finer), "written")
         assert predict_psnr([predictor], [strength])[0] == pytest.approx(
             measure(image, written.pixels()).psnr, abs=NEAR
         )
@@ -83,7 +83,7 @@ def test_clipping_is_predicted(flower: Photo) -> None:
     change = _random_change(image)
     predictor = JpegPsnr.of(photo, image, change)
     assert predictor is not None
-    written = Photo.decode(photo.with_change(change).encode(), "written")
+    written = Photo.decode(changed_photo(photo, change).encode(), "written")
     assert predict_psnr([predictor], [1.0])[0] == pytest.approx(measure(image, written.pixels()).psnr, abs=NEAR)
 
 

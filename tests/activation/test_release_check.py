@@ -9,6 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 from PIL import Image
 from tests.conftest import descriptors
+from tests.photo.photo_files import changed_photo
 
 from homing import extractors
 from homing.activation import RECIPES, activate_batch
@@ -100,7 +101,7 @@ def test_eight_bits_stay_within_the_budget(flower: Photo, alpha: float, seed: in
     image = flower.pixels()
     pixel_bound = JND(alpha=alpha).pixel_bound(image)
     change = pixel_bound * torch.empty_like(image).uniform_(-1, 1, generator=torch.Generator().manual_seed(seed))
-    saved = Photo.decode(flower.with_change(change).encode("png"), "saved").pixels()
+    saved = Photo.decode(changed_photo(flower, change).encode("png"), "saved").pixels()
     assert ((saved - image).abs() <= pixel_bound + 0.5 / 255 + 1e-6).all()
 
 

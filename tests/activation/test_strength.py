@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.photo.photo_files import changed_photo
 from torch import Tensor
 
 from homing.activation import strength
@@ -86,4 +87,4 @@ def test_without_a_target_the_change_is_written_as_it_is() -> None:
     photo = noise()
     (file,) = write_at_psnr([changed(photo, varied())], None)
     assert file.strength == 1.0
-    assert file.data == photo.with_change(varied()).encode(quick=True)
+    assert file.data == changed_photo(photo, varied()).encode(quick=True)

@@ -14,8 +14,17 @@ import numpy as np
 import pillow_heif
 import tifffile
 from PIL import Image, ImageCms
+from torch import Tensor
+
+from homing.photo import Photo, apply_changes
 
 CAMERA = Path(__file__).parents[3] / "shared" / "photos" / "camera"
+
+
+def changed_photo(photo: Photo, change: Tensor) -> Photo:
+    """The photo with a change (3, H, W) added to it."""
+    (changed,) = apply_changes([photo], [change])
+    return changed
 
 
 def noise(*shape: int, dtype: Any = np.uint8, seed: int = 0) -> np.ndarray:

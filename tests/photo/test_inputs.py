@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as numpy_strategies
 from PIL import Image
 from scipy.io import wavfile
+from tests.photo.photo_files import changed_photo
 
 from homing._io.paths import Address
 from homing.errors import PhotoError
@@ -162,7 +163,7 @@ def test_a_batch_of_tensors_is_several_photos() -> None:
 
 def test_a_photo_with_changed_pixels_is_encoded_again() -> None:
     photo = Photo.decode(png(array()), "noise.png")
-    changed = photo.with_change(torch.full((3, *SIZE), 0.1))
+    changed = changed_photo(photo, torch.full((3, *SIZE), 0.1))
     assert one(photo).data == photo.data
     torch.testing.assert_close(one(changed).pixels(), changed.pixels())
 

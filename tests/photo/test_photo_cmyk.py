@@ -10,7 +10,7 @@ import pytest
 import tifffile
 import torch
 from PIL import Image, ImageCms
-from tests.photo.photo_files import cmyk_profile, exif, noise, opened, saved, scene, wide_gamut
+from tests.photo.photo_files import changed_photo, cmyk_profile, exif, noise, opened, saved, scene, wide_gamut
 
 from homing.photo import Photo
 
@@ -104,7 +104,7 @@ def test_pixels_without_a_profile_uses_pillows_conversion() -> None:
 def test_a_change_is_applied_to_cyan_magenta_and_yellow(black: float) -> None:
     photo = Photo.decode(_tiff(_inks(black).astype(np.uint16) * 257), "a")
     change = 0.02 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0))
-    changed = photo.with_change(change)
+    changed = changed_photo(photo, change)
     np.testing.assert_array_equal(changed.stored_pixels[..., 3], photo.stored_pixels[..., 3])
     seen = changed.pixels() - photo.pixels()
     free = (photo.pixels() > 0.1) & (photo.pixels() < 0.8)  # where no ink is clipped

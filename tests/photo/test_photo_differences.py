@@ -13,7 +13,17 @@ import tifffile
 import torch
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
-from tests.photo.photo_files import CAMERA, cmyk_profile, exif, gray_profile, lossless, noise, saved, scene
+from tests.photo.photo_files import (
+    CAMERA,
+    changed_photo,
+    cmyk_profile,
+    exif,
+    gray_profile,
+    lossless,
+    noise,
+    saved,
+    scene,
+)
 
 from homing.photo import SUFFIXES, Photo, differences
 
@@ -41,7 +51,7 @@ def test_camera_files_lose_only_other_pictures(path) -> None:
 def test_palette_to_rgb_is_the_reason_of_growth() -> None:
     data = saved(skimage.data.astronaut(), "PNG", "P")
     photo = Photo.decode(data, "a")
-    changed = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    changed = changed_photo(photo, 0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
     (note,) = differences(data, changed.encode())
     assert note.startswith("PNG grew from ")
     assert note.endswith(": a palette became RGB.")
@@ -51,7 +61,7 @@ def test_palette_to_rgb_is_the_reason_of_growth() -> None:
 def test_reason_of_growth_if_the_coding_is_kept() -> None:
     data = saved(np.full((200, 200, 3), 100, np.uint8), "PNG")
     photo = Photo.decode(data, "a")
-    changed = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    changed = changed_photo(photo, 0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
     (note,) = differences(data, changed.encode())
     assert note.endswith(": the change adds detail, which compresses badly.")
 
@@ -72,7 +82,7 @@ def test_a_file_of_low_quality_grows_because_of_the_quality_it_is_written_at(
 def test_lossless_webp_grows_because_of_the_change() -> None:
     data = saved(np.full((200, 200, 3), 100, np.uint8), "WEBP", lossless=True)
     photo = Photo.decode(data, "a")
-    changed = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    changed = changed_photo(photo, 0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
     (note,) = differences(data, changed.encode())
     assert note.startswith("WebP grew") and note.endswith(": the change adds detail, which compresses badly.")
 

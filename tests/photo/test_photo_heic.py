@@ -9,7 +9,17 @@ import pillow_heif
 import pytest
 import torch
 from PIL import Image
-from tests.photo.photo_files import exif, gray_profile, heic_of_10_bits, lossless, noise, saved, scene, wide_gamut
+from tests.photo.photo_files import (
+    changed_photo,
+    exif,
+    gray_profile,
+    heic_of_10_bits,
+    lossless,
+    noise,
+    saved,
+    scene,
+    wide_gamut,
+)
 
 from homing.photo import Photo, image_size
 
@@ -149,7 +159,7 @@ def test_a_change_survives_writing() -> None:
     change = change.mean(0, keepdim=True).expand(3, -1, -1)
     wanted = (photo.pixels() + change).clamp(0, 1)
     for finer in (False, True):
-        seen = Photo.decode(photo.with_change(change).encode(finer=finer), "b").pixels()
+        seen = Photo.decode(changed_photo(photo, change).encode(finer=finer), "b").pixels()
         assert (seen - wanted).square().mean() < (photo.pixels() - wanted).square().mean() / (20 if finer else 5)
 
 

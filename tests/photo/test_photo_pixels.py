@@ -1,4 +1,4 @@
-"""Photo.pixels() and Photo.with_change()."""
+"""Photo.pixels() and apply_changes()."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from photo_files import exif, lossless, noise, opened, saved, scene, wide_gamut
+from photo_files import changed_photo, exif, lossless, noise, opened, saved, scene, wide_gamut
 from PIL import Image, ImageCms, ImageOps
 
 from homing.errors import PhotoError
@@ -57,7 +57,7 @@ def test_broken_profile_is_ignored_with_one_warning(caplog):
     with caplog.at_level(logging.WARNING, logger="homing"):
         photo = Photo.decode(data, "broken.png")
         np.testing.assert_allclose(photo.pixels().permute(1, 2, 0), scene() / 255, atol=1e-6)
-        photo.with_change(torch.zeros(3, 96, 128)).pixels()
+        changed_photo(photo, torch.zeros(3, 96, 128)).pixels()
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["broken.png"]
     assert opened(photo.encode()).info["icc_profile"] == b"not a profile" * 20
 
@@ -74,7 +74,7 @@ def test_with_change_stays_within_the_change(dtype, channels, orientation, stren
     array = noise(33, 40, channels, dtype=dtype, seed=seed)
     photo = dataclasses.replace(Photo.decode(lossless(array, "PNG"), "a"), orientation=orientation)
     change = (torch.rand(photo.pixels().shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1) * strength
-    changed = photo.with_change(change)
+    changed = changed_photo(photo, change)
     white = np.iinfo(dtype).max
     difference = dataclasses.replace(
         changed, stored_pixels=np.abs(changed.stored_pixels.astype(int) - photo.stored_pixels).astype(dtype), alpha=None
@@ -92,19 +92,19 @@ def test_with_change_follows_the_orientation(orientation):
     photo = Photo.decode(saved(np.full((40, 50, 3), 100, np.uint8), "PNG", exif=exif(orientation)), "a")
     change = torch.zeros_like(photo.pixels())
     change[0, 2, 5] = 10 / 255
-    seen = photo.with_change(change).pixels() - photo.pixels()
+    seen = changed_photo(photo, change).pixels() - photo.pixels()
     np.testing.assert_allclose(seen, change, atol=1e-6)
 
 
 def test_with_change_refuses_another_shape():
     photo = Photo.decode(saved(scene(), "PNG"), "a.png")
     with pytest.raises(PhotoError, match=r"^a\.png: a change of \(3, 96, 128\) is expected, got \(3, 128, 96\)$"):
-        photo.with_change(torch.zeros(3, 128, 96))
+        changed_photo(photo, torch.zeros(3, 128, 96))
 
 
 def test_photo_cannot_be_changed_in_place():
     photo = Photo.decode(lossless(noise(40, 40, 4), "PNG"), "a")
-    for array in (photo.stored_pixels, photo.alpha, photo.with_change(torch.zeros(3, 40, 40)).stored_pixels):
+    for array in (photo.stored_pixels, photo.alpha, changed_photo(photo, torch.zeros(3, 40, 40)).stored_pixels):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL.JpegImagePlugin import get_sampling
-from tests.photo.photo_files import cmyk_profile, lossless, noise, opened, saved, scene, wide_gamut
+from tests.photo.photo_files import changed_photo, cmyk_profile, lossless, noise, opened, saved, scene, wide_gamut
 
 from homing.photo import SUFFIXES, Photo
 
@@ -28,7 +28,7 @@ FILES = {
 def test_quick_files_have_the_same_pixels(data: bytes, finer: bool) -> None:
     photo = Photo.decode(data, "a")
     height, width = photo.stored_pixels.shape[:2]
-    changed = photo.with_change(0.01 * torch.randn(3, height, width, generator=torch.Generator().manual_seed(0)))
+    changed = changed_photo(photo, 0.01 * torch.randn(3, height, width, generator=torch.Generator().manual_seed(0)))
     for format in (None, *SUFFIXES):
         quick, careful = (Photo.decode(changed.encode(format, finer, quick=quick), "b") for quick in (True, False))
         np.testing.assert_array_equal(quick.stored_pixels, careful.stored_pixels)
@@ -58,7 +58,7 @@ def test_jpeg_huffman_tables_are_optimized(name: str) -> None:
 def test_a_photo_that_becomes_much_larger_is_written(shape: tuple[int, ...]) -> None:
     """Optimized tables need the whole file in a buffer of two bytes per pixel; color noise does not fit."""
     photo = Photo.decode(saved(np.full(shape, 128, np.uint8), "JPEG", quality=100, subsampling=0), "flat")
-    changed = photo.with_change(0.5 * torch.randn(3, 200, 200))
+    changed = changed_photo(photo, 0.5 * torch.randn(3, 200, 200))
     for finer in (False, True):
         again = Photo.decode(changed.encode(finer=finer), "noise")
         assert np.abs(again.stored_pixels.astype(int) - changed.stored_pixels).max() <= 4

@@ -1,4 +1,4 @@
-"""pixels() and with_change() in torch equal NumPy versions bit for bit, on any device."""
+"""pixels() and apply_changes() in torch equal NumPy versions bit for bit, on any device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from tests.photo.photo_files import lossless, noise, saved, wide_gamut
+from tests.photo.photo_files import changed_photo, lossless, noise, saved, wide_gamut
 
 from homing.photo import Photo
 from homing.photo._pixels import stored, upright
@@ -50,13 +50,13 @@ def test_pixels_equal_a_numpy_version(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_with_change_equals_a_numpy_version(device: str) -> None:
+def test_changes_equal_a_numpy_version(device: str) -> None:
     for photo in _photos():
         change = 0.1 * torch.randn(photo.pixels().shape)
         step = change.numpy() if photo.stored_pixels.shape[2] == 3 else change.numpy().mean(axis=0, keepdims=True)
         levels = step * photo._max_level + upright(photo.stored_pixels, photo.orientation).transpose(2, 0, 1)
         levels = np.clip(np.rint(levels), 0, photo._max_level).astype(photo.stored_pixels.dtype)
-        changed = photo.with_change(change.to(device)).stored_pixels
+        changed = changed_photo(photo, change.to(device)).stored_pixels
         assert changed.dtype == photo.stored_pixels.dtype
         assert changed.flags.c_contiguous
         np.testing.assert_array_equal(changed, stored(levels.transpose(1, 2, 0), photo.orientation))

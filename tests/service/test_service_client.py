@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 from tests.collection.tiny import tiny_photos
+from tests.photo.photo_files import changed_photo
 from tests.service.conftest import REFERENCES, Process, Server
 
 import homing
@@ -60,7 +61,7 @@ def test_a_changed_photo_is_sent_with_its_changes(client: homing.Client, photos:
     rocket = homing.Photo.load(photos / "rocket.jpg")
     flower = homing.Photo.load(photos / "chelsea.png").pixels()
     other = torch.nn.functional.interpolate(flower[None], rocket.pixels().shape[1:])[0]
-    assert client.search(rocket.with_change(other - rocket.pixels()), k=1)[0].photo == "chelsea.png"
+    assert client.search(changed_photo(rocket, other - rocket.pixels()), k=1)[0].photo == "chelsea.png"
 
 
 def test_rotated_copies_are_found_with_variants(client: homing.Client, photos: Path, tmp_path: Path) -> None:

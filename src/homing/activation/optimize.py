@@ -128,12 +128,7 @@ def gradient_descent(
 
 
 def _gradient(
-    inputs: Views,
-    count: int,
-    extractor: Extractor,
-    objective: Objective,
-    rng: np.random.Generator,
-    edit: EditFunction,
+    inputs: Views, count: int, extractor: Extractor, objective: Objective, rng: np.random.Generator, edit: EditFunction
 ) -> Tensor:
     """The gradient of the objective at (B, 3, S, S) inputs, averaged over `count` EOT samples of each."""
     pixels = inputs.pixels.requires_grad_()

@@ -121,8 +121,7 @@ def write_at_psnr(
             points[index].append(Point(file.strength, file.psnr))
             # A file that meets the target is better than one that does not.
             best[index] = min(
-                (best.get(index, file), file),
-                key=lambda each: (each.psnr < target_psnr, abs(each.psnr - target_psnr)),
+                (best.get(index, file), file), key=lambda each: (each.psnr < target_psnr, abs(each.psnr - target_psnr))
             )
             found = 0 <= file.psnr - target_psnr <= _TOLERANCE or len(points[index]) == _MAX_ROUNDS
             strength = None if found else next_strength(points[index], target_psnr + _TOLERANCE / 2)

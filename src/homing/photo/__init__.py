@@ -1,6 +1,6 @@
 """Read photos from files and write them back, with their metadata."""
 
-from homing.photo._codecs import image_size
+from homing.photo._decode import image_size
 from homing.photo._jpeg import JpegTables
 from homing.photo.differences import differences
 from homing.photo.files import QUICK_FORMATS, SUFFIXES, FoundPhoto, LocalPhoto, find_photos, format_name

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PIL import Image, ImageChops, JpegImagePlugin
 
 from homing.photo._metadata import Metadata
-from homing.photo._pillow import save
-from homing.photo._pixels import flattened, is_cmyk
+from homing.photo._pixels import flattened, is_cmyk, save
 
 if TYPE_CHECKING:
     from homing.photo.photo import Photo

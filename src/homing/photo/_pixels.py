@@ -7,7 +7,7 @@ import threading
 from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image, ImageCms
@@ -22,36 +22,11 @@ Array = TypeVar("Array", np.ndarray, Tensor)
 
 # orientation -> (axes to flip, whether to swap rows and columns after that)
 _TRANSFORMS: dict[int, tuple[tuple[int, ...], bool]] = {
-    1: ((), False),
-    2: ((1,), False),
-    3: ((0, 1), False),
-    4: ((0,), False),
-    5: ((), True),
-    6: ((0,), True),
-    7: ((0, 1), True),
-    8: ((1,), True),
+    **{1: ((), False), 2: ((1,), False), 3: ((0, 1), False), 4: ((0,), False)},
+    **{5: ((), True), 6: ((0,), True), 7: ((0, 1), True), 8: ((1,), True)},
 }
 
 _log = logging.getLogger("homing")
-
-
-class Header(NamedTuple):
-    """What the header of a file says."""
-
-    format: str
-    size: tuple[int, int]
-    """Width and height."""
-    frames: int
-
-
-class Decoding(NamedTuple):
-    """What a file's decoder gives."""
-
-    levels: np.ndarray
-    """(H, W) or (H, W, 2 to 5): gray, RGB or CMYK, and alpha, of 8 or 16 bits."""
-    cmyk: bool = False
-    orientation: int = 1
-    icc: bytes | None = None
 
 
 def upright(array: Array, orientation: int) -> Array:
@@ -123,6 +98,13 @@ def flattened(photo: Photo) -> Image.Image:
     flat = Image.new("RGBA", image.size, "white")
     flat.alpha_composite(image.convert("RGBA"))
     return flat.convert("RGB" if photo.stored_pixels.shape[2] == 3 else "L")
+
+
+def save(image: Image.Image, format: str, **settings: Any) -> bytes:
+    """The bytes of a file of an image."""
+    buffer = BytesIO()
+    image.save(buffer, format, **settings)
+    return buffer.getvalue()
 
 
 def usable_profile(icc: bytes | None, mode: str, name: str) -> bytes | None:

@@ -12,10 +12,8 @@ from PIL import Image, JpegImagePlugin, PngImagePlugin
 from homing._io.files import format_size
 from homing._io.paths import one_line
 from homing.errors import PhotoError
-from homing.photo import _heif, _png
-from homing.photo._codecs import DECODE_ERRORS
+from homing.photo._decode import DECODE_ERRORS, is_16_bit_png, is_lossless_webp, open_heif
 from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
-from homing.photo._pillow import is_lossless_webp
 from homing.photo.files import QUALITIES, display_format
 
 _GROWTH = 1.5  # larger files than this factor times the original are reported
@@ -117,7 +115,7 @@ def _header(data: bytes, name: str) -> _Header:
 
 
 def _heif_header(data: bytes, name: str) -> _Header:
-    file, primary = _heif.open_file(data, name)
+    file, primary = open_heif(data, name)
     mode, metadata = primary.mode.partition(";")[0].replace("I", "L"), Metadata.of(data)
     depth = ("depth map",) if primary.info["depth_images"] else ()
     gain = ("HDR gain map",) if any("gainmap" in kind for kind in primary.info["aux"]) else ()
@@ -185,7 +183,7 @@ def _has_text(image: Image.Image) -> bool:
 def _bits(data: bytes, format: str) -> int:
     """Bits per channel of a file that Pillow reads."""
     if format == "PNG":
-        return 16 if _png.is_16_bit(data) else 8
+        return 16 if is_16_bit_png(data) else 8
     if format == "AVIF":  # Pillow decodes to 8 bits; the box "av1C" tells what the file has
         flags = data[data.index(b"av1C") + 6]
         return (12 if flags & 0x20 else 10) if flags & 0x40 else 8

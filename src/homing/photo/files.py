@@ -22,14 +22,7 @@ SUFFIXES = {
 }
 """The formats homing reads and writes, and the suffix each is written with."""
 
-_OTHER_SUFFIXES = {
-    ".jpeg": "JPEG",
-    ".jpe": "JPEG",
-    ".jfif": "JPEG",
-    ".tiff": "TIFF",
-    ".heif": "HEIC",
-    ".hif": "HEIC",
-}
+_OTHER_SUFFIXES = {".jpeg": "JPEG", ".jpe": "JPEG", ".jfif": "JPEG", ".tiff": "TIFF", ".heif": "HEIC", ".hif": "HEIC"}
 # GIF is not supported, but listed, so that the user sees an error for it.
 _PHOTO_SUFFIXES = {*SUFFIXES.values(), *_OTHER_SUFFIXES, ".gif"}
 _MAX_NAME_BYTES = 200  # file systems accept 255, and temporary names are longer

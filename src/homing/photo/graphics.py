@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from homing.photo._codecs import is_lossless
+from homing.photo._decode import is_lossless_webp
 from homing.photo._pixels import to_8_bit
 from homing.photo.photo import Photo
 
@@ -29,7 +29,9 @@ def graphic_kind(photo: Photo) -> str | None:
     step = max(1, codes.size // _SAMPLE)
     if len(np.unique(codes.ravel()[::step])) <= few and (count := len(np.unique(codes))) <= few:
         return "one color" if count == 1 else f"{count} colors"
-    return "flat areas" if is_lossless(photo) and _texture(codes) <= _TEXTURE else None
+    lossless_webp = photo.format == "WEBP" and is_lossless_webp(photo.data)
+    is_lossless = photo.format in ("PNG", "TIFF", "BMP") or lossless_webp
+    return "flat areas" if is_lossless and _texture(codes) <= _TEXTURE else None
 
 
 def _visible_pixels(photo: Photo, alpha: np.ndarray) -> np.ndarray:

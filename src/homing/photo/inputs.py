@@ -20,7 +20,7 @@ from torch import Tensor
 
 from homing._io.paths import Address, Location, location, one_line
 from homing.errors import PhotoError, ran_out_of_memory
-from homing.photo._codecs import DECODE_ERRORS, check_size, file_format
+from homing.photo._decode import DECODE_ERRORS, check_size, file_format
 from homing.photo.files import SUFFIXES, has_suffix_of, is_file_name
 from homing.photo.photo import Photo
 

@@ -16,7 +16,8 @@ from torch import Tensor
 from homing._io.paths import Location, location, printable
 from homing._tensors import to_device, to_numpy
 from homing.errors import PhotoError
-from homing.photo._codecs import decode, encode, image_size
+from homing.photo._decode import decode, image_size
+from homing.photo._encode import encode
 from homing.photo._jpeg import JpegTables, jpeg_tables
 from homing.photo._pixels import CMYK_CHANNELS, is_srgb, stored, to_srgb, upright
 from homing.photo.files import format_name
@@ -97,14 +98,6 @@ class Photo:
         oriented = upright(pixels.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
         return oriented.expand(3, -1, -1).contiguous()
 
-    def with_change(self, change: Tensor) -> Photo:
-        """This photo with `change`, (3, H, W) in the frame and units of `pixels()`, added to its stored pixels.
-
-        The change is added to the native code values, not in sRGB, which would clip wide-gamut colors. In CMYK
-        it is subtracted from cyan, magenta and yellow; black is not changed.
-        """
-        return apply_changes([self], [change])[0]
-
     def _levels(self, change: Tensor) -> Tensor:
         """The code values (H, W, C) after the change, on the device of the change."""
         height, width = upright(self.stored_pixels, self.orientation).shape[:2]
@@ -178,7 +171,11 @@ class PhotoFile:
 
 
 def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Photo]:
-    """Apply changes to photos. All changes lie on one device, which is synchronized once."""
+    """Add a change, (3, H, W) in the frame and units of `pixels()`, to the stored pixels of each photo.
+
+    It is added to the native code values, not in sRGB, which would clip wide-gamut colors. In CMYK it is subtracted
+    from cyan, magenta and yellow; black is not changed. All changes are on one device, which is synchronized once.
+    """
     levels = to_numpy([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
     return [
         replace(photo, stored_pixels=each.astype(photo.stored_pixels.dtype, copy=False), changed=True)
