@@ -28,9 +28,9 @@ from homing.collection import Collection
 from homing.extractors import Extractor
 from homing.service import Limits, create_app
 from homing.service.auth import ROLES, Keys, new_key
+from homing.service.executors import Writer
 from homing.service.server import _HTTPProtocol, bind
 from homing.service.state import Service
-from homing.service.writer import Writer
 
 REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
 """References of the collection; camera.png is not one of them."""

@@ -13,8 +13,8 @@ from tests.collection.tiny import tiny_photos
 from tests.service.conftest import Server, StartInProcess, blocked, wait_for_job, wait_until
 
 from homing.errors import NotFoundError
+from homing.service.records import Job, Jobs
 from homing.service.schemas import PhotoOutcome
-from homing.service.writer import Job, Jobs
 
 
 def test_a_job_adds_all_photos_and_reports_each(own_server: Server, tmp_path: Path) -> None:

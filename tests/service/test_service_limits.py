@@ -32,10 +32,9 @@ from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images
 from homing.service import Keys, Limits
 from homing.service.auth import new_key
-from homing.service.executors import Batcher, batch_size
+from homing.service.executors import Batcher, Writer, batch_size
 from homing.service.limits import RateLimiter
-from homing.service.problems import TooBusyError
-from homing.service.writer import Writer
+from homing.service.responses import TooBusyError
 
 
 @pytest.fixture
@@ -258,7 +257,7 @@ def test_the_writer_works_in_order_and_interleaves_jobs() -> None:
     writer = Writer(capacity=3)
     writer.submit(lambda: (begun.set(), hold.wait(TIMEOUT)))
     assert begun.wait(TIMEOUT)
-    job = writer.submit_steps([lambda name=name: done.append(name) for name in ("job 1", "job 2", "job 3")])
+    job = writer.submit(*[lambda name=name: done.append(name) for name in ("job 1", "job 2", "job 3")])
     writer.submit(lambda: done.append("change"))
     broken = writer.submit(lambda: 1 / 0)
     with pytest.raises(TooBusyError):

@@ -17,11 +17,11 @@ from tests.service.conftest import in_thread
 from homing.extractors import Extractor
 from homing.service import Keys, Limits
 from homing.service.auth import Contributor
-from homing.service.problems import problem_responses
+from homing.service.records import AuditEntry
+from homing.service.responses import problem_responses
 from homing.service.schemas import Schema
 from homing.service.state import ServiceDep, UploadSlot
 from homing.service.uploads import PHOTOS, multipart_body, read_form
-from homing.service.writer import AuditEntry
 
 router = APIRouter()
 MAX_BYTES = 100_000

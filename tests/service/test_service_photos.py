@@ -44,8 +44,9 @@ def test_uploads_are_stored_in_a_private_folder(server: Server, new: Path) -> No
 
 
 def test_the_same_file_again_is_known_and_stored_once(server: Server, new: Path) -> None:
-    (first,) = server.post("/v1/photos", new).json()["outcomes"]
-    (again,) = server.post("/v1/photos", ("other.png", new.read_bytes())).json()["outcomes"]
+    answers = [server.post("/v1/photos", (name, new.read_bytes())) for name in (new.name, "other.png")]
+    assert [answer.status_code for answer in answers] == [201, 200]
+    ((first,), (again,)) = (answer.json()["outcomes"] for answer in answers)
     assert again["state"] == "known" and again["id"] == first["id"] and again["photo"] == "other.png"
     digest = hashlib.sha256(new.read_bytes()).hexdigest()
     assert [file.name for file in (server.folder / "uploads" / digest).iterdir()] == [new.name]

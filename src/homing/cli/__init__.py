@@ -17,12 +17,11 @@ from homing.cli import (
     estimate,
     explain,
     export,
-    extractors,
     migrate,
+    networks,
     photos,
     search,
     serve,
-    train,
 )
 from homing.cli._app import App
 from homing.cli._console import report_error
@@ -59,10 +58,10 @@ app.command("estimate")(estimate.estimate)
 app.command("codebooks")(codebooks.codebooks)
 app.command("recipes")(photos.recipes)
 app.command("demo")(demo.demo)
-app.add_typer(extractors.app, name="extractors")
+app.add_typer(networks.extractors_app, name="extractors")
 app.add_typer(codebooks.app, name="codebook")
 app.add_typer(bench.app, name="bench")
-app.add_typer(train.app, name="train")
+app.add_typer(networks.train_app, name="train")
 app.add_typer(cluster.app, name="cluster")
 
 

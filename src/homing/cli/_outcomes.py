@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from homing._io.files import format_size
-from homing.cli._console import console, print_json, print_remark
+from homing.cli._console import print_json, print_remark
 from homing.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -22,21 +22,18 @@ if TYPE_CHECKING:
 ADDED = {"added": "added", "replaced": "replaced", "moved": "moved", "known": "known already", "failed": "failed"}
 ACTIVATED = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
 
-
-@contextmanager
-def count_outcomes(description: str, total: int, labels: dict[str, str]) -> Iterator[Tally]:
-    """Show the progress of a job on this many photos; yields the tally that takes its outcomes."""
-    with progress(description, total, unit="photos", resumable=True) as advance:
-        yield Tally(labels, advance)
+Keep = Callable[["Outcome"], bool]
+"""Whether an outcome is kept in memory after it is counted."""
 
 
 class Tally:
-    """Counts and mean quality of the outcomes of a job."""
+    """The outcomes of a job: those to keep, their counts and their mean quality."""
 
-    def __init__(self, labels: dict[str, str], advance: Callable[[], None]) -> None:
+    def __init__(self, labels: dict[str, str], advance: Callable[[], None], keep: Keep = lambda _: True) -> None:
         """`labels` maps states to words, in the order in which the summary lists them."""
         self.counts: Counter[str] = Counter()
-        self._labels, self._advance = labels, advance
+        self.outcomes: list[Outcome] = []
+        self._labels, self._advance, self._keep = labels, advance, keep
         self._resumed: Counter[str] = Counter()
         self._moved = self._overwrote = self._bytes_before = self._bytes_after = 0
         self._quality = {"psnr": 0.0, "ssim": 0.0, "linf": 0.0}
@@ -44,6 +41,8 @@ class Tally:
     def count(self, outcome: Outcome) -> None:
         """Count an outcome, and print a line if it is worth telling."""
         self._advance()
+        if self._keep(outcome):
+            self.outcomes.append(outcome)
         self.counts[outcome.state] += 1
         self._resumed[outcome.state] += outcome.resumed
         self._moved += outcome.moved_from is not None and outcome.state != "moved"
@@ -84,12 +83,31 @@ class Tally:
         raise typer.Exit(int(self.counts["failed"] > 0))
 
 
-def print_outcomes(tally: Tally, outcomes: Sequence[Outcome], json: bool) -> None:
-    """Print the outcomes of a job as JSON, or their summary."""
-    if json:
-        print_json([as_json(outcome) for outcome in outcomes])
-    else:
-        console.print(tally.summary())
+Document = Callable[[Tally], object]
+"""Makes the JSON document of a job that has these outcomes."""
+
+
+@contextmanager
+def count_outcomes(
+    description: str, total: int, labels: dict[str, str], document: Document | None, keep: Keep = lambda _: True
+) -> Iterator[Tally]:
+    """Show the progress of a job on this many photos; yields the tally that takes its outcomes.
+
+    If the job is interrupted, its document, if one is asked for, is printed with the outcomes so far.
+    """
+    try:
+        with progress(description, total, unit="photos", resumable=True) as advance:
+            tally = Tally(labels, advance, keep)
+            yield tally
+    except typer.Exit:  # by Ctrl-C
+        if document:
+            print_json(document(tally))
+        raise
+
+
+def outcomes_json(tally: Tally) -> list[dict[str, object]]:
+    """The JSON document of a job: the outcomes of its photos."""
+    return [as_json(outcome) for outcome in tally.outcomes]
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:

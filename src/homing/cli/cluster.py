@@ -6,51 +6,51 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import homing
+from homing._imports import load_extra
+from homing._options import Option, setting
 from homing.cli._app import App, PhotoSources
 from homing.cli._console import JsonFlag, console, print_json, table
-from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, write_activation_report
+from homing.cli._outcomes import ACTIVATED, ADDED, Tally, as_json, count_outcomes, write_activation_report
 from homing.cli.photos import ActivateOptions, Out, Report, prepare_activation
-
-if TYPE_CHECKING:
-    from homing.cluster import Throughput
-    from homing.collection import Outcome
-    from homing.collection.outcome import OutcomeCallback
 
 app = App(help="Add and activate photos by the million, with Ray.", no_args_is_help=True)
 
 CollectionAddress = Annotated[
     str, typer.Option("--collection", metavar="COLLECTION", help="The collection's folder, or its address.")
 ]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        help="The Ray cluster: HOST:PORT, or auto for the one this machine belongs to.",
-        show_default="this machine only",
-    ),
-]
-WorkerCount = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Processes that run the network, on one core each.", show_default="one per GPU, else one per core"
-    ),
-]
-GpuCount = Annotated[int | None, typer.Option(min=0, help="GPUs to use.", show_default="all")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceOptions:
+    """Where a job runs: the fields of `homing.cluster.Resources`."""
+
+    workers: int | None = setting(
+        Option(
+            "Processes that run the network, on one core each.",
+            default_text="one per GPU, else one per core",
+            minimum=1,
+        ),
+        None,
+    )
+    gpus: int | None = setting(Option("GPUs to use.", default_text="all", minimum=0), None)
+    address: str | None = setting(
+        Option(
+            "The Ray cluster: HOST:PORT, or auto for the one this machine belongs to.", default_text="this machine only"
+        ),
+        None,
+    )
 
 
 @app.command()
 def add(
-    photos: PhotoSources,
-    collection: CollectionAddress,
-    workers: WorkerCount = None,
-    gpus: GpuCount = None,
-    address: Address = None,
-    json: JsonFlag = False,
+    *, photos: PhotoSources, collection: CollectionAddress, resources: ResourceOptions, json: JsonFlag = False
 ) -> None:
     """Index photos as they are, like homing add.
 
@@ -60,14 +60,7 @@ def add(
 
         homing cluster add /mnt/photos --collection agency.homing --address auto --gpus 4
     """
-
-    def job(found: Any, on_outcome: OutcomeCallback) -> list[Throughput]:
-        from homing import cluster
-
-        resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
-        return cluster.add(found, collection, resources=resources, on_outcome=on_outcome)
-
-    _run(photos, "Adding", ADDED, json, job)
+    _run(photos, "Adding", ADDED, resources, json, lambda found, **job: homing.cluster.add(found, collection, **job))
 
 
 @app.command()
@@ -77,9 +70,7 @@ def activate(
     collection: CollectionAddress,
     out: Out,
     options: ActivateOptions,
-    workers: WorkerCount = None,
-    gpus: GpuCount = None,
-    address: Address = None,
+    resources: ResourceOptions,
     report: Report = None,
     json: JsonFlag = False,
 ) -> None:
@@ -93,47 +84,46 @@ def activate(
     """
     keywords = prepare_activation(options, report)
 
-    def job(found: Any, on_outcome: OutcomeCallback) -> list[Throughput]:
-        from homing import cluster
+    def start(found: Any, **job: Any) -> list[homing.cluster.Throughput]:
+        return homing.cluster.activate(found, collection, out, **keywords, **job)
 
-        resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
-        return cluster.activate(found, collection, out, resources=resources, on_outcome=on_outcome, **keywords)
-
-    _run(photos, "Activating", ACTIVATED, json, job, report)
+    _run(photos, "Activating", ACTIVATED, resources, json, start, report)
 
 
 def _run(
     photos: list[str],
     description: str,
     labels: dict[str, str],
+    resources: ResourceOptions,
     json: bool,
-    job: Callable[[Any, OutcomeCallback], list[Throughput]],
+    start: Callable[..., list[homing.cluster.Throughput]],
     report: Path | None = None,
 ) -> None:
-    """Run a job on photos and print its outcomes and the throughput of its stages. Ends the command."""
-    from homing._imports import load_extra
-    from homing.photo import find_photos
-
+    """Start a job on photos, and print its outcomes and the throughput of its stages. Ends the command."""
     load_extra("ray", "ray")
-    found = find_photos(photos)
-    kept: list[Outcome] = []
+    found = homing.photo.find_photos(photos)
+    stages: list[homing.cluster.Throughput] = []
     started = time.perf_counter()
+
+    def document(tally: Tally) -> object:
+        rates = [asdict(stage) | {"photos_per_second": stage.photos_per_second} for stage in stages]
+        failed = [as_json(outcome) for outcome in tally.outcomes if outcome.state == "failed"]
+        return {"counts": tally.counts, "failed": failed, "seconds": time.perf_counter() - started, "stages": rates}
+
+    def keep(outcome: homing.Outcome) -> bool:
+        return report is not None or outcome.state == "failed"  # millions of others would take too much memory
+
     # Ray reports dead workers on stdout, which is for results only.
-    with count_outcomes(description, len(found), labels) as tally, redirect_stdout(sys.stderr):
-
-        def on_outcome(outcome: Outcome) -> None:
-            tally.count(outcome)
-            if report is not None or outcome.state == "failed":  # millions of others would take too much memory
-                kept.append(outcome)
-
-        stages = job(found, on_outcome)
+    with (
+        count_outcomes(description, len(found), labels, document if json else None, keep) as tally,
+        redirect_stdout(sys.stderr),
+    ):
+        stages += start(found, resources=homing.cluster.Resources(**vars(resources)), on_outcome=tally.count)
     seconds = time.perf_counter() - started
     if report is not None:
-        write_activation_report(kept, report)
+        write_activation_report(tally.outcomes, report)
     if json:
-        rates = [asdict(stage) | {"photos_per_second": stage.photos_per_second} for stage in stages]
-        failed = [as_json(outcome) for outcome in kept if outcome.state == "failed"]
-        print_json({"counts": tally.counts, "failed": failed, "seconds": seconds, "stages": rates})
+        print_json(document(tally))
     else:
         console.print(tally.summary())
         _print_stages(stages, sum(tally.counts.values()), seconds)
@@ -142,7 +132,7 @@ def _run(
     tally.exit()
 
 
-def _print_stages(stages: list[Throughput], photos: int, seconds: float) -> None:
+def _print_stages(stages: list[homing.cluster.Throughput], photos: int, seconds: float) -> None:
     rows = table("stage", "photos", "worker seconds", "photos/s per worker")
     for stage in stages:
         rows.add_row(stage.stage, f"{stage.photos:,}", f"{stage.seconds:.1f}", f"{stage.photos_per_second:.1f}")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+import homing
+from homing._io.files import prepare_output_folder
 from homing.cli._app import App, PhotoPaths
 from homing.cli._console import JsonFlag, console, print_failure, print_rows
 from homing.cli._progress import progress
@@ -20,10 +22,8 @@ Out = Annotated[Path, typer.Option(help="The file to write.")]
 
 def codebooks(json: JsonFlag = False) -> None:
     """List the bundled codebooks. Train your own with: homing codebook train."""
-    from homing.codebooks import available, load
-
     columns = ("name", "spec", "extractor", "fingerprint")
-    books = [load(name) for name in available()]
+    books = [homing.load_codebook(name) for name in homing.available_codebooks()]
     print_rows([{name: getattr(book, name) for name in columns} for book in books], json)
 
 
@@ -48,17 +48,15 @@ def train(
 
         homing codebook train photos/ --spec IVF256,PQ8x8 --out mine.codebook
     """
-    from homing import extractors
-    from homing.photo import find_photos
     from homing.training.codebooks import train_codebook
 
     _check_new(out)
-    found = find_photos(photos)
+    found = homing.photo.find_photos(photos)
     with progress("Describing", min(len(found), descriptors or len(found))) as advance:
         trained = train_codebook(
             [item.path for item in found],
             spec=spec,
-            extractor=extractors.load(extractor),
+            extractor=homing.extractors.load(extractor),
             name=out.stem,
             descriptors=descriptors,
             report=advance,
@@ -87,25 +85,20 @@ def import_(
 
         homing codebook import mine.faiss --extractor homing-1 --out mine.codebook
     """
-    from homing import extractors
-    from homing.codebooks import Codebook
-    from homing.photo import find_photos
     from homing.training.codebooks import describe_photos
 
     _check_new(out)
-    network, descriptors, failures = extractors.load(extractor), None, list[PhotoError]()
+    network, descriptors, failures = homing.extractors.load(extractor), None, list[PhotoError]()
     if photos is not None:
-        paths = [item.path for item in find_photos([photos])]
+        paths = [item.path for item in homing.photo.find_photos([photos])]
         with progress("Describing", len(paths)) as advance:
             descriptors, failures = describe_photos(network, paths, len(paths), advance)
-    book = Codebook.from_faiss(index, extractor=network, name=out.stem, descriptors=descriptors)
+    book = homing.Codebook.from_faiss(index, extractor=network, name=out.stem, descriptors=descriptors)
     book.write(out)
     _finish(f"Wrote {out}: {book.spec}, {book.code_size} bytes per code.", failures)
 
 
 def _check_new(out: Path) -> None:
-    from homing._io.files import prepare_output_folder
-
     if out.exists():
         raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
     prepare_output_folder(out.parent)

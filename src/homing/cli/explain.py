@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+import homing
+from homing._io.files import prepare_output_file
 from homing.cli._app import CollectionPath, id_or_path
-from homing.cli._console import JsonFlag, console, err_console, one_line, print_json, print_key_values, table
+from homing.cli._console import (
+    JsonFlag,
+    console,
+    err_console,
+    one_line,
+    print_json,
+    print_key_values,
+    print_result,
+    table,
+)
 from homing.errors import HomingError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from homing.explain import Explanation, Position
 
 _FOUND_LABELS = {True: "found", False: "not found", None: "–"}
 
@@ -35,18 +42,15 @@ def explain(
 
         homing explain holiday.homing 17 --out beach.html
     """
-    from homing._io.files import prepare_output_file
-    from homing.collection import Collection
-    from homing.explain import explain
     from homing.reports import write_explanation
 
     if out is not None:
         prepare_output_file(out, ".html")
-    with Collection.open(collection) as opened:
+    with homing.Collection.open(collection) as opened:
         given = id_or_path(photo)
         if isinstance(given, int) and Path(photo).is_file():
             given = photo
-        explanation = explain(opened, given, edits=edits)
+        explanation = homing.explain.explain(opened, given, edits=edits)
     if out is not None:
         write_explanation(explanation, out)
     if json:
@@ -57,7 +61,7 @@ def explain(
         console.print(f"\nThe page: {out}")
 
 
-def _print_explanation(it: Explanation) -> None:
+def _print_explanation(it: homing.explain.Explanation) -> None:
     print_key_values(
         {
             "photo": it.photo,
@@ -78,7 +82,7 @@ def _print_explanation(it: Explanation) -> None:
         err_console.print(one_line(missing, "yellow"), soft_wrap=True)
 
 
-def _edits_table(it: Explanation) -> Table:
+def _edits_table(it: homing.explain.Explanation) -> Table:
     from homing.collection.results import format_probability
 
     rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nfalse match")
@@ -89,7 +93,7 @@ def _edits_table(it: Explanation) -> Table:
     return rows
 
 
-def _where(position: Position) -> str:
+def _where(position: homing.explain.Position) -> str:
     margin = "" if position.margin is None else f", margin to the next cell {position.margin:+.4f}"
     return f"{position.distance:.3f} from its code{margin}"
 
@@ -113,23 +117,18 @@ def compare(
 
         homing compare beach.jpg released/beach.jpg --out difference.png
     """
-    from homing._io.files import prepare_output_file
     from homing.imaging import comparison, save_png
-    from homing.perception import measure
     from homing.perception.quality import load_lpips
-    from homing.photo import Photo
 
     if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
         raise HomingError(f"--out {out} is one of the photos and would be overwritten; choose another --out")
     if out is not None:
         prepare_output_file(out, ".png")
-    before, after = Photo.load(original).pixels(), Photo.load(released).pixels()
-    quality = measure(before, after)
+    before, after = homing.Photo.load(original).pixels(), homing.Photo.load(released).pixels()
+    quality = homing.perception.measure(before, after)
     extra = {"lpips": load_lpips()(before, after)} if lpips else {}
     if out is not None:
         save_png(comparison(before, after), out)
-    if json:
-        print_json({**asdict(quality), **extra})
-    else:
-        lpips_text = f", LPIPS {extra['lpips']:.4f}" if lpips else ""
-        console.print(f"{quality}{lpips_text}" + (f". Picture: {out}" if out else ""))
+    lpips_text = f", LPIPS {extra['lpips']:.4f}" if lpips else ""
+    picture = f". Picture: {out}" if out else ""
+    print_result(asdict(quality) | extra, f"{quality}{lpips_text}{picture}", json)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+import homing
 from homing.cli._app import CollectionPath
-from homing.cli._console import JsonFlag, console, print_json
+from homing.cli._console import JsonFlag, console, print_result
 
 
 def export(
@@ -31,14 +32,9 @@ def export(
 
         homing export holiday.homing --out holiday-faiss --format faiss
     """
-    from homing.collection import Collection
-
-    with Collection.open(collection) as opened:
+    with homing.Collection.open(collection) as opened:
         done = opened.export(out, format=format)
-    if json:
-        print_json(asdict(done))
-    else:
-        console.print(f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.")
+    print_result(asdict(done), f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.", json)
 
 
 def import_(
@@ -53,8 +49,6 @@ def import_(
 
         homing import again.homing holiday-parquet
     """
-    from homing.collection import Collection
-
-    with Collection.from_export(collection, export) as made:
+    with homing.Collection.from_export(collection, export) as made:
         about = made.info()
     console.print(f"Made {collection}: {about.photos:,} photos, codebook {about.codebook}.")

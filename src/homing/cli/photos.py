@@ -12,7 +12,7 @@ import typer
 from homing._options import Option, setting
 from homing.cli._app import CollectionPath, OptionalPhotoSources, PhotoSources, id_or_path
 from homing.cli._console import JsonFlag, console, print_failure, print_json, print_rows
-from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, print_outcomes, write_activation_report
+from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, outcomes_json, write_activation_report
 from homing.errors import HomingError
 
 Out = Annotated[
@@ -81,9 +81,12 @@ def add(
 
     with Collection.open(collection) as opened:
         found = find_photos(photos)
-        with count_outcomes("Adding", len(found), ADDED) as tally:
-            outcomes = opened.add(found, replace=replace, on_outcome=tally.count)
-    print_outcomes(tally, outcomes, json)
+        with count_outcomes("Adding", len(found), ADDED, outcomes_json if json else None) as tally:
+            opened.add(found, replace=replace, on_outcome=tally.count)
+    if json:
+        print_json(outcomes_json(tally))
+    else:
+        console.print(tally.summary())
     tally.exit()
 
 
@@ -126,16 +129,19 @@ def activate(
     with Collection.open(collection) as opened:
         found = find_photos(photos or [])
         total = len(found) if photos else opened.info().passive
-        with count_outcomes("Activating", total, ACTIVATED) as tally:
+        with count_outcomes("Activating", total, ACTIVATED, outcomes_json if json else None) as tally:
             if photos:
-                outcomes = opened.activate(found, out, on_outcome=tally.count, **keywords)
+                opened.activate(found, out, on_outcome=tally.count, **keywords)
             else:
-                outcomes = opened.activate_passive(out, on_outcome=tally.count, **keywords)
+                opened.activate_passive(out, on_outcome=tally.count, **keywords)
     if report is not None:
-        write_activation_report(outcomes, report)
-    print_outcomes(tally, outcomes, json)
-    if report is not None and not json:
-        console.print(f"The report: {report}")
+        write_activation_report(tally.outcomes, report)
+    if json:
+        print_json(outcomes_json(tally))
+    else:
+        console.print(tally.summary())
+        if report is not None:
+            console.print(f"The report: {report}")
     tally.exit()
 
 

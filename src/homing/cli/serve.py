@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import homing
+from homing._imports import load_extra
+from homing._io.paths import location, stored_path
 from homing.cli._console import err_console, one_line
-
-if TYPE_CHECKING:
-    from homing.service.auth import Keys
-    from homing.service.limits import Limits
+from homing.errors import HomingError
 
 
 def serve(
@@ -45,13 +45,9 @@ def serve(
 
         homing serve holiday.homing --host 0.0.0.0 --keys keys.toml --limit requests=128
     """
-    from homing._imports import load_extra
-    from homing.errors import HomingError
-
     for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage"):
         load_extra(library, extra="serve")
-    from homing.service.auth import Keys, new_key as make_key
-    from homing.service.limits import Limits
+    from homing.service.auth import new_key as make_key
 
     if new_key is not None:
         if keys is None:
@@ -63,22 +59,19 @@ def serve(
         return
     if collection is None:
         raise HomingError("the collection is missing: homing serve COLLECTION")
-    _run(collection, host, port, None if keys is None else Keys.read(keys), Limits.parse(limit or []))
+    _run(collection, host, port, keys, homing.service.Limits.parse(limit or []))
 
 
-def _run(collection: str, host: str, port: int, keys: Keys | None, limits: Limits) -> None:
-    from homing._io.paths import location, stored_path
-    from homing.collection import Collection
-    from homing.errors import HomingError
-    from homing.service import create_app
-    from homing.service.auth import LOOPBACK
+def _run(collection: str, host: str, port: int, key_file: Path | None, limits: homing.service.Limits) -> None:
+    from homing.service.auth import LOOPBACK, Keys
     from homing.service.server import bind, run
 
+    keys = None if key_file is None else Keys.read(key_file)
     if keys is None and host not in LOOPBACK:
         raise HomingError(f"--host {host} can be reached from other machines and needs keys: add --keys FILE")
     # By its full path: responses strip it, so that no folder of this machine is disclosed.
-    with bind(host, port) as bound, Collection.open(stored_path(location(collection))) as opened:
+    with bind(host, port) as bound, homing.Collection.open(stored_path(location(collection))) as opened:
         host_in_url = f"[{host}]" if ":" in host else host
         address = f"http://{host_in_url}:{bound.getsockname()[1]}"
-        app = create_app(opened, keys=keys, limits=limits)
+        app = homing.service.create_app(opened, keys=keys, limits=limits)
         run(app, bound, lambda: err_console.print(one_line(f"Serving {collection} at {address}"), soft_wrap=True))

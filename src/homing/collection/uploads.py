@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from homing._io.files import fsync_folder, make_folder, write_atomically
 from homing._io.paths import Address, Location, is_inside, location
@@ -21,26 +21,10 @@ from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
 from homing.collection.storage.layout import UPLOADS
 from homing.errors import CollectionError
-from homing.photo import FoundPhoto, MemoryPhoto, as_photos, find_photos
+from homing.photo import FoundPhoto, MemoryPhoto, PhotoFile, as_photos, find_photos
 from homing.photo.files import each_once
 
 _HASH = "[0-9a-f]{64}"
-
-
-class UploadedFile(Protocol):
-    """A file in memory."""
-
-    @property
-    def name(self) -> str:
-        """The file name, without folders."""
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file."""
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the bytes."""
 
 
 class UploadStore:
@@ -64,11 +48,11 @@ class UploadStore:
             self.folder.chmod(0o700)
             fsync_folder(self._root)
 
-    def path_of(self, file: UploadedFile) -> Location:
+    def path_of(self, file: PhotoFile | MemoryPhoto) -> Location:
         """The path of a file in the store, whether it exists or not."""
         return self.folder / file.sha256 / file.name
 
-    def save(self, file: UploadedFile) -> Location:
+    def save(self, file: PhotoFile | MemoryPhoto) -> Location:
         """Write a file into the folder. It is complete and on disk when this returns."""
         path = self.path_of(file)
         with _as_collection_error(f"{file.name}: cannot be saved"):
@@ -79,7 +63,7 @@ class UploadStore:
                 write_atomically(path, file.data)
         return path
 
-    def make_release_folder(self, file: UploadedFile) -> Location:
+    def make_release_folder(self, file: PhotoFile | MemoryPhoto) -> Location:
         """Create the folder for the released file of an upload, and return its path."""
         folder = self.released / file.sha256
         if isinstance(folder, Path):
@@ -102,7 +86,7 @@ class UploadStore:
                 path.unlink()
         self.remove_if_empty(path.parent)
 
-    def delete_unless_source(self, file: UploadedFile, storage: Storage) -> None:
+    def delete_unless_source(self, file: PhotoFile | MemoryPhoto, storage: Storage) -> None:
         """Delete a stored file that is no reference's source: its photo has another source, or is unreadable."""
         storage.refresh()  # another process may have added the same photo
         path, number = self.path_of(file), storage.find(file.sha256)

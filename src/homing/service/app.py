@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homing import __version__
 from homing.collection import Collection
-from homing.service import problems
 from homing.service.auth import Keys
 from homing.service.limits import Limits
-from homing.service.routes import activate, compare, page, photos, search, status
+from homing.service.responses import install_handlers, problem_response
+from homing.service.routes import activate, page, photos, search, status
 from homing.service.schemas import ActivationReport, ProblemDetails
 from homing.service.state import Service
 
@@ -60,8 +60,8 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
         redoc_url=None,
     )
     app.state.service = service
-    problems.install_handlers(app)
-    for route in (status, search, photos, activate, compare, page):
+    install_handlers(app)
+    for route in (status, search, photos, activate, page):
         app.include_router(route.router)
     app.add_middleware(_HeadersMiddleware, service=service)
     return app
@@ -120,4 +120,4 @@ class _HeadersMiddleware:
             # Handled here because Starlette's own handler runs outside of the middleware.
             if response_started:
                 raise  # uvicorn logs it and closes the connection
-            await problems.problem_response(Request(scope), error)(scope, receive, with_headers)
+            await problem_response(Request(scope), error)(scope, receive, with_headers)

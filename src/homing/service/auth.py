@@ -23,7 +23,7 @@ from fastapi import Depends, Request
 
 from homing._io.files import make_folder, report_write_errors, write_atomically
 from homing.errors import HomingError, UnknownNameError
-from homing.service.problems import ProblemError
+from homing.service.responses import ProblemError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -170,8 +170,8 @@ class Client:
 
     def compare(self, first: PhotoLike, second: PhotoLike) -> Comparison:
         """Distance of two photos, and pictures of the two; neither is stored."""
-        files = [(name, OutgoingPhoto.load(as_photo(each))) for name, each in (("first", first), ("second", second))]
-        answer = self._transport.request_json("POST", "/v1/compare", schemas.Comparison, files=files)
+        pair = [OutgoingPhoto.load(as_photo(each), field) for each, field in ((first, "first"), (second, "second"))]
+        answer = self._transport.request_json("POST", "/v1/compare", schemas.Comparison, photos=pair)
         pictures = {name: base64.b64decode(url.partition("base64,")[2]) for name, url in answer.pictures.items()}
         return answer.to(Comparison, quality=answer.quality and answer.quality.to_quality(), pictures=pictures)
 
@@ -194,15 +194,10 @@ class Client:
     def _search_batch(
         self, query: Mapping[str, Any], batch: Sequence[OutgoingPhoto]
     ) -> list[SearchResult | PhotoError]:
-        files = [("photo", outgoing) for outgoing in batch]
+        search = partial(self._transport.request_json, "POST", "/v1/search", photos=batch, query=query)
         if len(batch) == 1:
-            answer = self._transport.request_json(
-                "POST", "/v1/search", schemas.SearchResponse, files=files, query=query
-            )
-            return [answer.to_result()]
-        several = self._transport.request_json(
-            "POST", "/v1/search", schemas.BatchSearchResponse, files=files, query=query
-        )
+            return [search(schemas.SearchResponse).to_result()]
+        several = search(schemas.BatchSearchResponse)
         with self._transport.reading("/v1/search"):
             return [self._one_result(query, *pair) for pair in zip(batch, several.results, strict=True)]
 
@@ -216,8 +211,7 @@ class Client:
         return PhotoError(outgoing.message(found.problem.detail))
 
     def _add_batch(self, batch: Sequence[OutgoingPhoto]) -> list[RemoteOutcome]:
-        files = [("photo", outgoing) for outgoing in batch]
-        answer = self._transport.request_json("POST", "/v1/photos", schemas.AddResponse, files=files)
+        answer = self._transport.request_json("POST", "/v1/photos", schemas.AddResponse, photos=batch)
         with self._transport.reading("/v1/photos"):
             return [
                 RemoteOutcome(
@@ -238,7 +232,7 @@ class Client:
         """Activate one photo, and write the file of the response."""
         (outgoing,) = batch
         target = target_of[outgoing.photo]
-        response = self._transport.request("POST", "/v1/activate", files=[("photo", outgoing)], values=values)
+        response = self._transport.request("POST", "/v1/activate", photos=batch, values=values)
         with self._transport.reading("/v1/activate"):
             headers = schemas.ReleaseHeaders.from_headers(response.headers)
         _write_released(target, response.content, outgoing)

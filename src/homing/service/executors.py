@@ -1,4 +1,4 @@
-"""Threads for work that would block the event loop: pools, and the network, which takes inputs in batches."""
+"""Threads for work that would block the event loop: pools, the network, and the writer of the collection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,9 +16,10 @@ from torch import Tensor
 from homing._io.parallel import cores
 from homing.errors import PhotoError, ran_out_of_memory
 from homing.extractors import Extractor, describe_images
-from homing.service.problems import TooBusyError
-from homing.service.uploads import PhotoFile
+from homing.photo import PhotoFile
+from homing.service.responses import TooBusyError
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 Kind = Literal["lookup", "search", "decode", "large", "read", "browse", "report"]
 
@@ -70,43 +71,66 @@ def batch_size(device: torch.device) -> int:
     return min(max(2, cores()), MAX_BATCH_SIZE) if device.type == "cpu" else MAX_BATCH_SIZE
 
 
-class Batcher:
-    """Computes descriptors in one thread: at once when idle, otherwise in batches of the waiting inputs."""
+class _QueueThread(Generic[Item]):
+    """A thread with a bounded queue. What was accepted is done even after the thread is closed."""
 
-    def __init__(self, extractor: Extractor, capacity: int, on_batch: Callable[[int], None] = lambda _: None) -> None:
-        """`capacity` is the maximum number of waiting inputs; `on_batch` is called with the size of each batch."""
-        self._extractor, self._capacity, self._on_batch = extractor, capacity, on_batch
-        self._batch_size = batch_size(extractor.device)
-        self._waiting: deque[tuple[Tensor, Future[Tensor]]] = deque()
-        self._queued = 0
+    def __init__(self, name: str, capacity: int, unit: str) -> None:
+        self._name, self._capacity, self._unit = name, capacity, unit
+        self._queue: deque[Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="network")
+        self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """Number of waiting inputs."""
-        return self._queued
-
-    def submit(self, inputs: Tensor) -> Future[Tensor]:
-        """Queue (T, 3, S, S) inputs; returns a future of their descriptors (T, D)."""
-        future: Future[Tensor] = Future()
+        """Number of waiting inputs or changes."""
         with self._changed:
-            assert not self._closed, "the batcher is closed"
-            if self._queued + len(inputs) > self._capacity:
-                raise TooBusyError(f"the network queue is full ({self._queued} photos wait); try again")
-            self._waiting.append((inputs, future))
-            self._queued += len(inputs)
-            self._changed.notify()
-        return future
+            return sum(map(self._size, self._queue))
 
     def close(self) -> None:
-        """Process the waiting inputs, then stop."""
+        """Finish what waits, then stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join()
+
+    def _accept(self, item: Item) -> None:
+        with self._changed:
+            if self._closed or self.waiting + self._size(item) > self._capacity:
+                raise TooBusyError(f"the {self._name} queue is full ({self.waiting} {self._unit} wait); try again")
+            self._queue.append(item)
+            self._changed.notify()
+
+    def _wait(self) -> bool:
+        """Wait, holding the lock, until something is in the queue; False if nothing will come any more."""
+        self._changed.wait_for(lambda: self._queue or self._closed)
+        return bool(self._queue)
+
+    def _size(self, _: Item) -> int:
+        return 1
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+
+class Batcher(_QueueThread[tuple[Tensor, Future[Tensor]]]):
+    """Computes descriptors in one thread: at once when idle, otherwise in batches of the waiting inputs."""
+
+    def __init__(self, extractor: Extractor, capacity: int, on_batch: Callable[[int], object] = lambda _: None) -> None:
+        """`capacity` is the maximum number of waiting inputs; `on_batch` is called with the size of each batch."""
+        self._extractor, self._on_batch = extractor, on_batch
+        self._batch_size = batch_size(extractor.device)
+        super().__init__("network", capacity, "photos")
+
+    def submit(self, inputs: Tensor) -> Future[Tensor]:
+        """Queue (T, 3, S, S) inputs; returns a future of their descriptors (T, D)."""
+        future: Future[Tensor] = Future()
+        self._accept((inputs, future))
+        return future
+
+    def _size(self, item: tuple[Tensor, Future[Tensor]]) -> int:
+        return len(item[0])
 
     def _run(self) -> None:
         while batch := self._next():
@@ -125,16 +149,44 @@ class Batcher:
 
     def _next(self) -> list[tuple[Tensor, Future[Tensor]]]:
         """The next batch; empty once the batcher is closed and nothing waits."""
+        batch: list[tuple[Tensor, Future[Tensor]]] = []
         with self._changed:
-            while True:
-                batch: list[tuple[Tensor, Future[Tensor]]] = []
-                count = 0
-                while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._batch_size):
-                    inputs, future = self._waiting.popleft()
-                    self._queued -= len(inputs)
+            while not batch and self._wait():
+                while self._queue and (not batch or sum(map(self._size, [*batch, self._queue[0]])) <= self._batch_size):
+                    inputs, future = self._queue.popleft()
                     if future.set_running_or_notify_cancel():  # False if the request was canceled
                         batch.append((inputs, future))
-                        count += len(inputs)
-                if batch or self._closed:
-                    return batch
-                self._changed.wait()
+        return batch
+
+
+class Writer(_QueueThread[tuple[deque[Callable[[], Any]], Future[Any]]]):
+    """A thread that makes all changes to the collection, in order. Accepted changes are always made."""
+
+    def __init__(self, capacity: int) -> None:
+        """`capacity` is the maximum number of waiting changes and jobs."""
+        super().__init__("write", capacity, "changes")
+
+    def submit(self, *steps: Callable[[], Result]) -> Future[Result]:
+        """Queue a change; returns a future of its result. Between several steps other waiting changes run."""
+        future: Future[Result] = Future()
+        future.set_running_or_notify_cancel()  # it can no longer be canceled
+        self._accept((deque(steps), future))
+        return future
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._wait():
+                    return
+                steps, future = self._queue.popleft()
+            try:
+                result = steps.popleft()()
+            except Exception as error:  # noqa: BLE001
+                # Any error goes to the caller; the other changes continue.
+                future.set_exception(error)
+                continue
+            if steps:
+                with self._changed:
+                    self._queue.append((steps, future))
+            else:
+                future.set_result(result)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from threading import Lock
 
 from homing.errors import HomingError, UnknownNameError
-from homing.service.problems import TooBusyError
+from homing.service.responses import TooBusyError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,23 +1,117 @@
-"""Responses with pictures and files: recorded files, pictures of them in an LRU cache, ETags, attachments."""
+"""Responses: errors as application/problem+json (RFC 9457), pictures with ETags from an LRU cache, attachments."""
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import quote
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
-from homing._io.paths import Location
 from homing.collection import Reference, Release
-from homing.errors import NotFoundError, PhotoError
-from homing.photo import read_file
-from homing.service.uploads import PhotoFile
+from homing.errors import CollectionError, HomingError, NotFoundError
+from homing.service.schemas import STATUS_OF, ProblemDetails
 
+PROBLEM_TYPE = "application/problem+json"
 MAX_BYTES = 64_000_000  # of cached pictures
 _TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff", ".hif": "heif"}
 _OTHERS = ("png", "webp", "tiff", "avif", "heic", "heif", "bmp")
+_log = logging.getLogger("homing")
+
+
+class ProblemError(Exception):
+    """An error response with an HTTP status."""
+
+    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = int(status), detail, dict(headers or {})
+
+
+class TooBusyError(ProblemError):
+    """A limit is reached (status 429); Retry-After says when to try again."""
+
+    def __init__(self, detail: str, *, seconds: int = 1) -> None:
+        super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
+
+
+_HANDLED = (ProblemError, HomingError, HTTPException, RequestValidationError)
+
+
+def to_problem(error: Exception) -> ProblemError:
+    """Convert an error; those of the collection, and unexpected ones, are logged with their traceback."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, HTTPException):
+        return ProblemError(error.status_code, str(error.detail), headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
+        return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines))
+    if not isinstance(error, HomingError):
+        return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the service")
+    status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), None)
+    if status is None and isinstance(error, CollectionError):
+        _log.error("%s", error, exc_info=error)
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return ProblemError(status or HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+
+
+def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
+    """The document of a problem, without paths of this machine."""
+    return ProblemDetails(
+        title=HTTPStatus(problem.status).phrase,
+        status=problem.status,
+        detail=request.app.state.service.upload_store.redact_paths(problem.detail),
+        instance=request.url.path,
+    )
+
+
+def problem_response(request: Request, error: Exception) -> JSONResponse:
+    """The response to any error; unexpected ones are logged with their traceback."""
+    if not isinstance(error, _HANDLED):
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    problem = to_problem(error)
+    if problem.status == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(request)):
+        problem.detail = f"{request.method} is not allowed here; allowed: {methods}"
+        problem.headers["Allow"] = methods
+    document = asdict(problem_details(request, problem))
+    return JSONResponse(document, problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI responses: these problems, and those of every route."""
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": {PROBLEM_TYPE: schema}}
+        for status in sorted({401, 403, 422, 429, 500, *statuses})
+    }
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Answer the errors of an app that are expected; the middleware answers all others."""
+
+    async def handle(request: Request, error: Exception) -> JSONResponse:
+        return problem_response(request, error)
+
+    for kind in _HANDLED:
+        app.add_exception_handler(kind, handle)
+
+
+def _allowed_methods(request: Request) -> str:
+    """The methods of a path. Starlette itself reports only those of the first matching route."""
+    described = request.app.openapi()["paths"].items()
+    path = request.url.path
+    found = {
+        method.upper() for template, methods in described if compile_path(template)[0].match(path) for method in methods
+    }
+    return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
 
 
 class ImageCache:
@@ -38,18 +132,6 @@ class ImageCache:
         while self._bytes > self._max_bytes:
             self._bytes -= len(self._images.popitem(last=False)[1])
         return data
-
-
-def read_recorded(path: Location, sha256: str) -> PhotoFile:
-    """Read a file and compare it with its recorded hash; NotFoundError, which names no folder, if they differ."""
-    try:
-        file = PhotoFile(path.name, read_file(path))
-        _ = file.size  # of a photo
-    except PhotoError as error:
-        raise NotFoundError(str(error).replace(str(path), path.name)) from error
-    if file.sha256 != sha256:
-        raise NotFoundError(f"{file.name}: the file has changed since it was recorded")
-    return file
 
 
 def latest_release(reference: Reference) -> Release:

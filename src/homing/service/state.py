@@ -12,78 +12,23 @@ from http import HTTPStatus
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import Depends, Request, Response
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from starlette.types import Scope
 from torch import Tensor
 
 from homing._io.paths import total_size
 from homing.collection import Collection, Outcome, Reference
 from homing.collection.storage import Storage
-from homing.errors import HomingError, PhotoError
+from homing.errors import HomingError, NotFoundError, PhotoError
+from homing.photo import PhotoFile, read_file
 from homing.service.auth import Keys
-from homing.service.executors import Batcher, Executors
+from homing.service.executors import Batcher, Executors, Writer
 from homing.service.limits import AdmissionControl, Limits, RateLimiter, Reservation
-from homing.service.problems import to_problem
-from homing.service.responses import ImageCache, read_recorded
+from homing.service.records import AuditLog, Job, Jobs, Metrics
+from homing.service.responses import ImageCache, to_problem
 from homing.service.schemas import JobStarted, PhotoOutcome
-from homing.service.uploads import PhotoFile, check_upload
-from homing.service.writer import AuditLog, Job, Jobs, Writer
+from homing.service.uploads import check_upload
 
 Result = TypeVar("Result")
 _MINUTE = 60
-_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
-
-
-class Metrics:
-    """Requests and latencies by route and stage, queue lengths, batch sizes and references."""
-
-    def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "homing_requests", "Requests answered.", ["method", "route", "status"], registry=registry
-        )
-        self._seconds = Histogram(
-            "homing_request_seconds",
-            "Seconds until the response starts.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._stages = Histogram(
-            "homing_stage_seconds", "Seconds of a search, by stage.", ["stage"], buckets=_SECONDS, registry=registry
-        )
-        self._batches = Histogram(
-            "homing_batch_size", "Network inputs per batch.", buckets=(1, 2, 4, 8, 16), registry=registry
-        )
-
-    def add_gauges(self, references: Callable[[], int], **queues: Callable[[], int]) -> None:
-        """Add gauges that are evaluated on each scrape: references, and the length of each queue."""
-        waiting = Gauge(
-            "homing_queue_length", "Items that wait or are processed, by queue.", ["queue"], registry=self._registry
-        )
-        for name, count in queues.items():
-            waiting.labels(name).set_function(count)
-        Gauge("homing_references", "References in the catalog.", registry=self._registry).set_function(references)
-
-    def observe_request(self, scope: Scope, status: int, seconds: float) -> None:
-        """Record a response by route pattern; requests of unknown routes are recorded as one route, of any method."""
-        route = getattr(scope.get("route"), "path", "none")
-        known = route != "none" and status != HTTPStatus.METHOD_NOT_ALLOWED
-        self._requests.labels(scope["method"] if known else "any", route, status).inc()
-        self._seconds.labels(route).observe(seconds)
-
-    def observe_stages(self, **seconds: float) -> None:
-        """Record the seconds of each stage of a search."""
-        for stage, spent in seconds.items():
-            self._stages.labels(stage).observe(spent)
-
-    def observe_batch(self, size: int) -> None:
-        """Record the size of a batch."""
-        self._batches.observe(size)
-
-    def text(self) -> bytes:
-        """All metrics in Prometheus text format."""
-        return generate_latest(self._registry)
 
 
 class Service:
@@ -148,7 +93,18 @@ class Service:
     async def read_recorded(self, source: str, sha256: str) -> PhotoFile:
         """The file of a reference or of a release, if it is the recorded one; else NotFoundError."""
         path = self.upload_store.resolve_source(source)
-        return await self.executors.run("read", partial(read_recorded, path, sha256))
+
+        def read() -> PhotoFile:
+            try:
+                file = PhotoFile(path.name, read_file(path))
+                _ = file.size  # of a photo
+            except PhotoError as error:
+                raise NotFoundError(str(error).replace(str(path), path.name)) from error
+            if file.sha256 != sha256:
+                raise NotFoundError(f"{file.name}: the file has changed since it was recorded")
+            return file
+
+        return await self.executors.run("read", read)
 
     async def check(self, upload: PhotoFile) -> None:
         """Check an upload by its header."""
@@ -200,7 +156,7 @@ class Service:
                 return [self.failed_outcome(upload, error) for upload in batch]
 
         if batches:
-            future = self.writer.submit_steps([partial(job.run_step, partial(run, batch)) for batch in batches])
+            future = self.writer.submit(*[partial(job.run_step, partial(run, batch)) for batch in batches])
             free = reservation.detach()  # only now: if the writer refuses the job, the request frees the memory
             future.add_done_callback(lambda _: free())  # before finish(): a finished job holds no memory
             future.add_done_callback(lambda done: job.finish(done.exception()))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import httpx
 
 Result = TypeVar("Result")
-Files = Sequence[tuple[str, "OutgoingPhoto"]]
 
 _MAX_RETRIES = 10  # of a request to a busy service
 _MAX_WAIT = 60  # seconds between retries at most, whatever Retry-After says
@@ -31,15 +30,16 @@ _ERROR_TYPES = {HTTPStatus.BAD_REQUEST: PhotoError} | {status: kind for kind, st
 
 @dataclass(frozen=True, eq=False)
 class OutgoingPhoto:
-    """The file of a photo to send, and the photo that the user gave."""
+    """The file of a photo to send in a field of a form, and the photo that the user gave."""
 
     photo: Location | MemoryPhoto
     data: bytes
+    field: str
 
     @classmethod
-    def load(cls, photo: Location | MemoryPhoto) -> OutgoingPhoto:
+    def load(cls, photo: Location | MemoryPhoto, field: str = "photo") -> OutgoingPhoto:
         """Read the file of a photo."""
-        return cls(photo, photo.data if isinstance(photo, MemoryPhoto) else read_file(photo))
+        return cls(photo, photo.data if isinstance(photo, MemoryPhoto) else read_file(photo), field)
 
     @property
     def name(self) -> str:
@@ -76,16 +76,16 @@ class Transport:
         method: str,
         path: str,
         *,
-        files: Files = (),
+        photos: Sequence[OutgoingPhoto] = (),
         values: Mapping[str, Any] | None = None,
         query: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
         """Send a request and return its response. Retries while the service is busy."""
-        parts = [(field, (outgoing.name, outgoing.data)) for field, outgoing in files]
+        files = [(each.field, (each.name, each.data)) for each in photos] or None
         for left in reversed(range(_MAX_RETRIES + 1)):
             try:
                 response = self._client.request(
-                    method, path, files=parts or None, data=_drop_none(values), params=_drop_none(query)
+                    method, path, files=files, data=_drop_none(values), params=_drop_none(query)
                 )
             except self._httpx.HTTPError as error:
                 raise HomingError(f"{self._address} cannot be reached: {error or type(error).__name__}") from error
@@ -94,7 +94,7 @@ class Transport:
                 break
             time.sleep(min(int(seconds), _MAX_WAIT))
         if not response.is_success:
-            raise self._to_error(response, files)
+            raise self._to_error(response, photos)
         return response
 
     def request_json(self, method: str, path: str, schema: type[Result], **options: Any) -> Result:
@@ -112,13 +112,13 @@ class Transport:
             line = f"{self._address} does not answer {path} like homing serve; is it another version?"
             raise HomingError(line) from error
 
-    def _to_error(self, response: httpx.Response, files: Files) -> HomingError:
+    def _to_error(self, response: httpx.Response, photos: Sequence[OutgoingPhoto]) -> HomingError:
         if not response.headers.get("content-type", "").startswith("application/problem+json"):
             return HomingError(
                 f"{self._address} answers {response.status_code} {response.reason_phrase} to {response.url.path}"
             )
         line = str(response.json()["detail"])
-        about = next((outgoing for _, outgoing in files if line.startswith(f"{outgoing.name}: ")), None)
+        about = next((each for each in photos if line.startswith(f"{each.name}: ")), None)
         kind = _ERROR_TYPES.get(response.status_code, HomingError if about is None else PhotoError)
         return kind(line if about is None else about.message(line))
 

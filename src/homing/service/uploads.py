@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import sys
 import unicodedata
 import zipfile
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from functools import cached_property
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any
@@ -21,9 +18,9 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from homing.errors import PhotoError, TooLargeError, UnsupportedError
-from homing.photo import Photo, image_size
+from homing.photo import PhotoFile
 from homing.service.limits import Limits, Reservation
-from homing.service.problems import ProblemError
+from homing.service.responses import ProblemError
 
 _LONGEST_NAME = 200  # bytes: file systems take 255
 _FIELDS = 16
@@ -50,28 +47,6 @@ def multipart_body(files: dict[str, Any], **values: dict[str, Any]) -> dict[str,
     """The OpenAPI description of a request body with required files and optional values."""
     schema = {"type": "object", "properties": {**files, **values}, "required": list(files)}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
-
-
-@dataclass(frozen=True, eq=False)
-class PhotoFile:
-    """The file of a photo in memory: an upload, or a recorded file."""
-
-    name: str
-    data: bytes
-
-    @cached_property
-    def sha256(self) -> str:
-        """SHA-256 of the file."""
-        return hashlib.sha256(self.data).hexdigest()
-
-    @cached_property
-    def size(self) -> tuple[int, int]:
-        """Width and height, as its header states them."""
-        return image_size(self.data, self.name)
-
-    def photo(self) -> Photo:
-        """Decode the photo."""
-        return Photo.decode(self.data, self.name)
 
 
 class Form:

@@ -16,15 +16,14 @@ from homing.collection.uploads import display_name
 from homing.errors import HomingError, NotFoundError
 from homing.explain import edit_results
 from homing.imaging import difference, encode_jpeg, encode_png, jnd_picture, to_image
-from homing.photo import Photo, format_name, read_file
+from homing.photo import Photo, PhotoFile, format_name, read_file
 from homing.service.auth import Caller, Contributor, Searcher
-from homing.service.problems import problem_responses
-from homing.service.responses import etag_response, file_response, latest_release
+from homing.service.records import AuditEntry
+from homing.service.responses import etag_response, file_response, latest_release, problem_responses
 from homing.service.routes.photos import Id
 from homing.service.schemas import ActivationReport, EditedCopy, JobStarted, PhotoOutcome, Quality, ReleaseHeaders
 from homing.service.state import Service, ServiceDep, UploadSlot
-from homing.service.uploads import PHOTOS, PhotoFile, multipart_body, read_form
-from homing.service.writer import AuditEntry
+from homing.service.uploads import PHOTOS, multipart_body, read_form
 
 router = APIRouter()
 _FIELDS = ("recipe", "psnr", "format", "graphics")

@@ -10,8 +10,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 
-from homing.service.problems import ProblemError
-from homing.service.responses import etag_response
+from homing.service.responses import ProblemError, etag_response
 
 router = APIRouter()
 _TYPES = {

@@ -14,13 +14,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from homing.collection.references import ReferenceQuery
 from homing.collection.uploads import display_name
 from homing.imaging import encode_jpeg, make_thumbnail
+from homing.photo import PhotoFile
 from homing.service.auth import Admin, Caller, Contributor, Searcher
-from homing.service.problems import problem_responses
-from homing.service.responses import etag_response, file_response, latest_release
+from homing.service.records import AuditEntry
+from homing.service.responses import etag_response, file_response, latest_release, problem_responses
 from homing.service.schemas import AddResponse, JobStarted, PhotoOutcome, Reference, ReferencePage
 from homing.service.state import Service, ServiceDep, UploadSlot
-from homing.service.uploads import PHOTOS, PhotoFile, multipart_body, read_form
-from homing.service.writer import AuditEntry
+from homing.service.uploads import PHOTOS, multipart_body, read_form
 
 router = APIRouter()
 _BATCH_SIZE = 16  # photos per step of a job
@@ -34,6 +34,7 @@ _PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}
     summary="Add photos as references",
     responses={
         **problem_responses(400, 408, 409, 413, 415),
+        200: {"model": AddResponse, "description": "No photo was new."},
         202: {"model": JobStarted, "description": "A job was started."},
     },
     openapi_extra=multipart_body(PHOTOS),
@@ -53,11 +54,15 @@ async def add_photos(
         return await service.start_job("add", uploads, step, reservation, response, batch_size=_BATCH_SIZE)
     if len(uploads) == 1:  # its error is the answer; of several, one does not affect the others
         await service.check(uploads[0])
-        return AddResponse(outcomes=await service.write(partial(_add, service, caller, uploads, raise_errors=True)))
-    good, outcomes = await service.check_uploads(uploads)
-    if good:
-        outcomes |= zip(good, await service.write(partial(_add, service, caller, good)), strict=True)
-    return AddResponse(outcomes=[outcomes[upload] for upload in uploads])
+        outcomes = await service.write(partial(_add, service, caller, uploads, raise_errors=True))
+    else:
+        good, found = await service.check_uploads(uploads)
+        if good:
+            found |= zip(good, await service.write(partial(_add, service, caller, good)), strict=True)
+        outcomes = [found[upload] for upload in uploads]
+    if all(outcome.state != "added" for outcome in outcomes):
+        response.status_code = HTTPStatus.OK
+    return AddResponse(outcomes=outcomes)
 
 
 def _add(

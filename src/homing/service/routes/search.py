@@ -1,4 +1,4 @@
-"""POST /v1/search: find the references that a photo is a copy of."""
+"""POST /v1/search: find the references that a photo is a copy of; POST /v1/compare: compare two photos."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+import numpy as np
 import torch
 from fastapi import APIRouter, Query, Request
+from PIL import Image
 from torch import Tensor
 
+from homing.collection.results import format_probability
 from homing.collection.search import query_variants
 from homing.errors import HomingError
+from homing.imaging import embed, make_thumbnail, overlay_photo
+from homing.perception import measure
+from homing.photo import PhotoFile
 from homing.service.auth import Searcher
-from homing.service.problems import ProblemError, problem_details, problem_responses, to_problem
-from homing.service.schemas import BatchSearchResponse, QueryProblem, QueryResult, SearchResponse, SearchTimings
+from homing.service.responses import ProblemError, problem_details, problem_responses, to_problem
+from homing.service.schemas import (
+    BatchSearchResponse,
+    Comparison,
+    Quality,
+    QueryProblem,
+    QueryResult,
+    SearchResponse,
+    SearchTimings,
+)
 from homing.service.state import Service, ServiceDep, UploadSlot
-from homing.service.uploads import PHOTOS, PhotoFile, multipart_body, read_form
+from homing.service.uploads import PHOTOS, TWO_PHOTOS, multipart_body, read_form
 
 router = APIRouter()
 _MAX_CONCURRENT = 8  # photos of one request that are processed at once, so that other requests get their turn
@@ -100,3 +114,61 @@ def _total(timings: Sequence[SearchTimings]) -> SearchTimings:
         network=sum(each.network for each in timings),
         search=sum(each.search for each in timings),
     )
+
+
+class _ComparedPhoto(NamedTuple):
+    """What a comparison needs of a photo; full-size pixels are decoded again when needed, to save memory."""
+
+    file: PhotoFile
+    shape: torch.Size
+    network_input: Tensor
+    picture: Image.Image
+
+
+@router.post(
+    "/v1/compare",
+    summary="Compare two photos",
+    responses=problem_responses(400, 408, 413, 415),
+    openapi_extra=multipart_body(TWO_PHOTOS),
+)
+async def compare(request: Request, _: Searcher, service: ServiceDep, reservation: UploadSlot) -> Comparison:
+    """Distance and false-match probability of two photos and, if they can be aligned, an overlay of the two."""
+    form = await read_form(request, service.limits, reservation)
+    files = form.photo("first"), form.photo("second")
+    first, second = [await _decode(service, file) for file in files]
+    descriptors = await service.describe(torch.stack([first.network_input, second.network_input]))
+    distance = float(torch.dist(descriptors[0], descriptors[1]))
+    # As if the second photo were the only reference.
+    pairs = service.collection.codebook.null_distribution
+    false_match_probability = float(pairs.descriptor.false_match_probability(np.array([distance]), 1)[0])
+    quality, pictures = await service.executors.run(
+        "report", partial(_compare_pixels, first, second), photo=first.file.name
+    )
+    return Comparison(
+        same_size=quality is not None,
+        quality=quality,
+        distance=distance,
+        false_match_probability=false_match_probability,
+        false_match_text=format_probability(false_match_probability),
+        aligned="overlay" in pictures,
+        pictures=pictures,
+    )
+
+
+async def _decode(service: Service, file: PhotoFile) -> _ComparedPhoto:
+    def decode() -> _ComparedPhoto:
+        pixels = file.photo().pixels()
+        return _ComparedPhoto(file, pixels.shape, service.collection.extractor.resize(pixels), make_thumbnail(pixels))
+
+    await service.check(file)
+    return await service.executors.decode(file, decode)
+
+
+def _compare_pixels(first: _ComparedPhoto, second: _ComparedPhoto) -> tuple[Quality | None, dict[str, str]]:
+    """The quality, if both photos have the same size, and pictures as data URLs."""
+    quality = None
+    if first.shape == second.shape:
+        quality = Quality.measured(measure(first.file.photo().pixels(), second.file.photo().pixels()))
+    overlay = overlay_photo(first.picture, second.picture)
+    pictures = {"first": first.picture, "second": second.picture, **(vars(overlay) if overlay else {})}
+    return quality, {name: embed(picture) for name, picture in pictures.items()}

@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from homing import __version__
 from homing.activation import RECIPES
 from homing.service.auth import Admin, Contributor, Searcher
-from homing.service.problems import ProblemError, problem_responses
+from homing.service.responses import ProblemError, problem_responses
 from homing.service.schemas import Health, JobStatus, ServiceInfo
 from homing.service.state import ServiceDep
 

@@ -1,35 +1,71 @@
-"""homing train: train networks of your own."""
+"""homing extractors: list networks, and fetch the published weights of some; homing train: train networks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import homing
+from homing._imports import load_extra
 from homing.cli._app import App, PhotoPaths
-from homing.cli._console import console, err_console, print_failure
-from homing.cli._progress import progress
+from homing.cli._console import JsonFlag, console, err_console, print_failure, print_rows
+from homing.cli._progress import download_progress, progress
 from homing.errors import HomingError
 from homing.training.settings import DescriptorSettings
 from homing.watermarks.settings import HiddenSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import torch
 
     from homing.training.data import PhotoArray
     from homing.training.run import CurvePoint, Trainer
 
-app = App(help="Train networks of your own.", no_args_is_help=True)
+extractors_app = App()
+train_app = App(help="Train networks of your own.", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option(help="The file to write, ending in .safetensors.")]
 
 
-@app.command()
+@extractors_app.callback(invoke_without_command=True)
+def extractors(context: typer.Context, json: JsonFlag = False) -> None:
+    """List the networks that compute descriptors of photos. Some must be fetched first."""
+    if context.invoked_subcommand is not None:
+        if json:
+            raise HomingError("--json belongs to the list: homing extractors --json")
+        return
+    states = {name: "fetched" if there else "not fetched" for name, there in homing.extractors.fetched().items()}
+    networks = homing.available_extractors().items()
+    print_rows([{"name": name, "about": about, "weights": states.get(name, "")} for name, about in networks], json)
+
+
+@extractors_app.command("fetch")
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The network.")],
+    file: Annotated[
+        Path | None,
+        typer.Option(readable=False, help="Use this file, downloaded from the authors' address, and check it."),
+    ] = None,
+) -> None:
+    """Download a network's weights from its authors' address into the cache folder, or resume a download.
+
+    The cache folder is HOMING_CACHE, or else "homing" in your system's cache folder.
+
+    Examples:
+
+        homing extractors fetch sscd_disc_mixup
+
+        homing extractors fetch sscd_disc_mixup --file sscd_disc_mixup.torchvision.pt
+    """
+    with download_progress(f"Fetching {name}") as report:
+        path = homing.extractors.fetch(name, file=file, report=report)
+    console.print(f"{name} is fetched: {path}", soft_wrap=True)
+
+
+@train_app.command()
 def descriptor(photos: PhotoPaths, out: Out, settings: DescriptorSettings) -> None:
     """Train a network to match photos with their edited copies, as SSCD does.
 
@@ -51,7 +87,7 @@ def descriptor(photos: PhotoPaths, out: Out, settings: DescriptorSettings) -> No
     )
 
 
-@app.command()
+@train_app.command()
 def hidden(photos: PhotoPaths, out: Out, settings: HiddenSettings) -> None:
     """Train two networks to hide messages in photos and to read them from edited copies (HiDDeN).
 
@@ -74,15 +110,13 @@ def _train(
     trainer: Callable[[PhotoArray, torch.device], Trainer],
 ) -> None:
     """Read the photos as squares of this size and train a network, or resume a run. Ends the command."""
-    from homing._imports import load_extra
     from homing._tensors import default_device
-    from homing.photo import find_photos
     from homing.training.data import load_photo_array
     from homing.training.run import Run, check_run, lock_folder
 
     load_extra("matplotlib", extra="train")
     folder = _run_folder(photos, out)
-    found = find_photos(photos)
+    found = homing.photo.find_photos(photos)
     check_run(folder, asdict(settings))
     with lock_folder(folder):
         with progress("Reading", len(found)) as advance:

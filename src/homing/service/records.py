@@ -1,4 +1,4 @@
-"""All changes to the collection: one thread makes them in order, jobs in steps; the audit log records them."""
+"""What the service records: the progress of jobs, the audit log of changes, and metrics."""
 
 from __future__ import annotations
 
@@ -6,84 +6,22 @@ import json
 import logging
 import os
 import secrets
-import threading
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal, TypeVar
+from http import HTTPStatus
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.types import Scope
 
 from homing._io.files import fsync_folder
 from homing._io.paths import Address, Location
 from homing.errors import CollectionError, NotFoundError
-from homing.service.problems import TooBusyError
 from homing.service.schemas import PhotoOutcome
 
-Result = TypeVar("Result")
-
 MAX_JOBS = 1000
-
-
-class Writer:
-    """A thread that makes changes to the collection. Accepted changes are always made."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._waiting: deque[tuple[deque[Callable[[], Any]], Future[Any]]] = deque()
-        self._changed = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name="writer")
-        self._thread.start()
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiting changes and jobs."""
-        return len(self._waiting)
-
-    def submit(self, change: Callable[[], Result]) -> Future[Result]:
-        """Queue a change; returns a future of its result."""
-        return self._accept([change])
-
-    def submit_steps(self, steps: Iterable[Callable[[], None]]) -> Future[None]:
-        """Queue a job of several steps; other waiting changes run between them."""
-        return self._accept(steps)
-
-    def _accept(self, steps: Iterable[Callable[[], Any]]) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()  # it can no longer be canceled
-        with self._changed:
-            if self.waiting >= self._capacity or self._closed:
-                raise TooBusyError(f"the write queue is full ({self.waiting} changes wait); try again")
-            self._waiting.append((deque(steps), future))
-            self._changed.notify()
-        return future
-
-    def close(self) -> None:
-        """Make the accepted changes, then stop."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if not self._waiting:
-                    return
-                steps, future = self._waiting.popleft()
-            try:
-                result = steps.popleft()()
-            except Exception as error:  # noqa: BLE001
-                # Any error goes to the caller; the other changes continue.
-                future.set_exception(error)
-                continue
-            if not steps:
-                future.set_result(result)
-                continue
-            with self._changed:
-                self._waiting.append((steps, future))
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 
 
 @dataclass
@@ -118,13 +56,13 @@ class Jobs:
 
     def __init__(self, capacity: int = MAX_JOBS) -> None:
         self._capacity = capacity
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: dict[str, Job] = {}
 
     def add(self, job: Job) -> Job:
         """Register a job."""
         self._jobs[job.id] = job
-        while len(self._jobs) > self._capacity:
-            self._jobs.popitem(last=False)
+        if len(self._jobs) > self._capacity:
+            del self._jobs[next(iter(self._jobs))]
         return job
 
     def find(self, number: str) -> Job:
@@ -174,3 +112,55 @@ class AuditLog:
                 fsync_folder(self.path.parent)
         except OSError as error:
             raise CollectionError(f"the audit log {self.path} cannot be written: {error.strerror}") from error
+
+
+class Metrics:
+    """Requests and latencies by route and stage, queue lengths, batch sizes and references."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "homing_requests", "Requests answered.", ["method", "route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "homing_request_seconds",
+            "Seconds until the response starts.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._stages = Histogram(
+            "homing_stage_seconds", "Seconds of a search, by stage.", ["stage"], buckets=_SECONDS, registry=registry
+        )
+        self._batches = Histogram(
+            "homing_batch_size", "Network inputs per batch.", buckets=(1, 2, 4, 8, 16), registry=registry
+        )
+
+    def add_gauges(self, references: Callable[[], int], **queues: Callable[[], int]) -> None:
+        """Add gauges that are evaluated on each scrape: references, and the length of each queue."""
+        waiting = Gauge(
+            "homing_queue_length", "Items that wait or are processed, by queue.", ["queue"], registry=self._registry
+        )
+        for name, count in queues.items():
+            waiting.labels(name).set_function(count)
+        Gauge("homing_references", "References in the catalog.", registry=self._registry).set_function(references)
+
+    def observe_request(self, scope: Scope, status: int, seconds: float) -> None:
+        """Record a response by route pattern; requests of unknown routes are recorded as one route, of any method."""
+        route = getattr(scope.get("route"), "path", "none")
+        known = route != "none" and status != HTTPStatus.METHOD_NOT_ALLOWED
+        self._requests.labels(scope["method"] if known else "any", route, status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def observe_stages(self, **seconds: float) -> None:
+        """Record the seconds of each stage of a search."""
+        for stage, spent in seconds.items():
+            self._stages.labels(stage).observe(spent)
+
+    def observe_batch(self, size: int) -> None:
+        """Record the size of a batch."""
+        self._batches.observe(size)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus text format."""
+        return generate_latest(self._registry)
