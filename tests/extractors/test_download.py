@@ -68,6 +68,10 @@ def tiny_network(weights: dict[str, torch.Tensor]) -> nn.Module:
     return nn.Sequential(network, nn.AdaptiveAvgPool2d(1))
 
 
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.server_port}/files/tiny.pt?v=1"
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     server = Server(tiny(1))
@@ -81,11 +85,10 @@ def cached(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOMING_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(published.ADDRESSES, "tiny", f"http://127.0.0.1:{server.server_port}/files/tiny.pt?v=1")
     monkeypatch.setattr(download, "CHUNK_SIZE", 1 << 16)
-    published.published("tiny", size=32)(tiny_network)
+    published.published("tiny", address(server), size=32)(tiny_network)
     yield tmp_path / "cache" / "tiny.pt"
-    published._NETWORKS.pop("tiny")
+    published._PUBLISHED.pop("tiny")
     extractors.registry._BUILDERS.pop("tiny")
 
 
@@ -95,7 +98,7 @@ def test_a_file_is_downloaded_once_and_pinned(server: Server, cached: Path) -> N
     assert cached.read_bytes() == server.data
     pin = json.loads(cached.with_name("tiny.pt.json").read_text())
     assert pin == {
-        "address": published.ADDRESSES["tiny"],
+        "address": address(server),
         "size": len(server.data),
         "sha256": hashlib.sha256(server.data).hexdigest(),
     }
@@ -256,8 +259,8 @@ def test_server_errors_are_reported(server: Server) -> None:
 
 
 @pytest.mark.usefixtures("cached")
-def test_an_unreachable_server_error_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(published.ADDRESSES, "tiny", "http://127.0.0.1:9/tiny.pt")
+def test_an_unreachable_server_error_names_the_address() -> None:
+    published.published("tiny", "http://127.0.0.1:9/tiny.pt", size=32)(tiny_network)
     with pytest.raises(HomingError, match=r"cannot reach http://127\.0\.0\.1:9/tiny\.pt: .*refused.*--file FILE"):
         extractors.fetch("tiny")
 
@@ -265,7 +268,7 @@ def test_an_unreachable_server_error_names_the_address(monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("cached")
 def test_a_proxy_is_used(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setitem(published.ADDRESSES, "tiny", "http://authors.invalid/tiny.pt")
+    published.published("tiny", "http://authors.invalid/tiny.pt", size=32)(tiny_network)
     extractors.fetch("tiny")
     assert server.requests == [("http://authors.invalid/tiny.pt", None)]
 

@@ -154,7 +154,7 @@ def test_timm_models_load_by_name(name: str, dim: int, size: int, mean: float, m
     monkeypatch.setattr(
         timm, "create_model", lambda name, pretrained, **options: create(name, pretrained=False, **options)
     )
-    monkeypatch.setattr("homing.extractors.timm_models.model_info", lambda *_, **__: None)
+    monkeypatch.setattr("homing.extractors.external.model_info", lambda *_, **__: None)
     loaded = extractors.load(f"timm:{name}", device="cpu")
     assert (loaded.name, loaded.dim, loaded.size) == (f"timm:{name}", dim, size)
     assert loaded._mean[0].item() == pytest.approx(mean)

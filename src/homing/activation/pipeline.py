@@ -172,7 +172,7 @@ class ReleasePipeline(Generic[Item, Result]):
     def run_in_processes(self, items: Iterable[Item]) -> Iterator[Result]:
         """The results of the sink. Worker processes decode and activate photos, for thousands of them on a GPU."""
         files = prefetch_map(lambda item: self.source([item])[0], items)
-        modules = (__name__, "homing.extractors.timm_models")  # the last takes longest
+        modules = (__name__, "homing.extractors.external")  # the last takes longest
         activated = process_map(self.activate_files, _chunks(files), modules=modules, processes=_max_processes())
         # Batches finish so fast that waiting for the disk between them would halve the throughput.
         for results in pipelined_map(self.sink, activated):

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from homing._tensors import compile_on_gpu, default_device, supports_bfloat16, tune_malloc
 from homing.extractors.batch_norm_folding import fold_batch_norms
 
+Color = tuple[float, float, float]
+IMAGENET_MEAN: Color = (0.485, 0.456, 0.406)
+IMAGENET_STD: Color = (0.229, 0.224, 0.225)
 _BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # powers of two: a batch that runs out of memory is halved
 
 
@@ -45,8 +48,8 @@ class NetworkExtractor:
         *,
         name: str,
         size: int,
-        mean: tuple[float, float, float] = (0.485, 0.456, 0.406),
-        std: tuple[float, float, float] = (0.229, 0.224, 0.225),
+        mean: Color = IMAGENET_MEAN,
+        std: Color = IMAGENET_STD,
         device: torch.device | str | None = None,
     ) -> None:
         self.name, self.size = name, size
@@ -113,12 +116,11 @@ def describe_images(extractor: Extractor, images: Sequence[Tensor]) -> Tensor:
     """Descriptors (B, dim), on the CPU, of (3, H, W) images, which may differ in size."""
     with torch.inference_mode():
         inputs = torch.stack([extractor.resize(image) for image in images])
-        batches = torch.split(inputs, default_batch_size(extractor))
-        return torch.cat([_describe_batch(extractor, batch.to(extractor.device)).cpu() for batch in batches])
-
-
-def _describe_batch(extractor: Extractor, inputs: Tensor) -> Tensor:
-    return extractor(inputs[batch_indices(len(inputs), extractor.device)])[: len(inputs)]
+        described = []
+        for batch in torch.split(inputs, default_batch_size(extractor)):
+            padded = batch.to(extractor.device)[batch_indices(len(batch), extractor.device)]
+            described.append(extractor(padded)[: len(batch)].cpu())
+        return torch.cat(described)
 
 
 def default_batch_size(extractor: Extractor) -> int:

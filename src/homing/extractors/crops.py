@@ -18,9 +18,7 @@ from homing.errors import PhotoError
 from homing.extractors.base import Extractor, default_batch_size
 from homing.photo import read_square
 
-SQUARE_SIDE = (
-    256  # pixels: photos are resized to this square before cropping, or to the network's size if that is larger
-)
+SQUARE_SIDE = 256  # photos are resized to this square before cropping, or to the network's size if that is larger
 MIN_CROP_SIDE = 0.5  # smallest side of a crop, as a share of the photo's
 SEED = 0
 PHOTOS_PER_BATCH = 64

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from homing._io.files import read_safetensors_metadata, report_write_errors, write_atomically
 from homing.errors import HomingError
-from homing.extractors.base import Extractor, NetworkExtractor
+from homing.extractors.base import Color, Extractor, NetworkExtractor
 
 GEM_POWER = 3.0
 _METADATA_KEY = "homing.extractor"
@@ -29,8 +29,8 @@ class NetworkConfig:
     trunk: str  # the name of a convolutional timm model
     dim: int
     size: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: Color
+    std: Color
 
 
 class DescriptorNetwork(nn.Module):

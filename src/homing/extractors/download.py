@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from homing._io.files import fsync_folder, report_write_errors, write_atomically
+from homing._io.files import fsync_folder, report_write_errors, temporary_path, write_atomically
 from homing.errors import HomingError
 
 TIMEOUT = 30  # seconds without a single byte
 CHUNK_SIZE = 1 << 20
+_BY_HAND = "download it by other means and give it with --file FILE"
 
 Report = Callable[[int, int], None]
 
@@ -66,9 +67,12 @@ def fetch_file(
     with lock:
         if file is None and is_intact(address):
             return target
-        part = _download(address, target, report) if file is None else _copy(file, target)
+        part = _download(address, target, report) if file is None else temporary_path(target)
         try:
-            _accept(part, target, address, str(file or address), check)
+            if file is not None:
+                _copy(file, part)
+            check(part)
+            _accept(part, target, address, str(file or address))
         finally:
             part.unlink(missing_ok=True)
         for stale in target.parent.glob(f"{target.name}.*.part"):  # of earlier versions of the file
@@ -76,9 +80,15 @@ def fetch_file(
     return target
 
 
-def _accept(part: Path, target: Path, address: str, origin: str, check: Callable[[Path], object]) -> None:
+def _copy(file: Path, part: Path) -> None:
+    if not file.is_file():
+        raise HomingError(f"no such file: {file}")
+    with report_write_errors(part):
+        shutil.copyfile(file, part)
+
+
+def _accept(part: Path, target: Path, address: str, origin: str) -> None:
     """Pin the file, then rename it into place, in this order."""
-    check(part)
     pin: dict[str, Any] = {"address": address, "size": part.stat().st_size, "sha256": _sha256(part)}
     first = _read_pin(target) or pin
     if first["sha256"] != pin["sha256"]:
@@ -138,11 +148,10 @@ def _read(response: http.client.HTTPResponse) -> bytes:
 
 def _open_url(address: str, start: int = 0) -> Any:
     """The response to a request for the bytes from `start` on, through the proxy that the environment names, if any."""
-    request = urllib.request.Request(address, headers={"User-Agent": "homing"})
-    if start:
-        request.add_header("Range", f"bytes={start}-")
+    headers = {"User-Agent": "homing"} | ({"Range": f"bytes={start}-"} if start else {})
     try:
-        return urllib.request.build_opener().open(request, timeout=TIMEOUT)
+        # A new opener reads the environment again.
+        return urllib.request.build_opener().open(urllib.request.Request(address, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
         raise HomingError(f"{address} answers {error.code} {error.reason}; {_BY_HAND}") from error
@@ -151,25 +160,12 @@ def _open_url(address: str, start: int = 0) -> Any:
         raise HomingError(f"cannot reach {address}: {reason}; check the network or the proxy, or {_BY_HAND}") from error
 
 
-def _copy(file: Path, target: Path) -> Path:
-    if not file.is_file():
-        raise HomingError(f"no such file: {file}")
-    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with report_write_errors(part):
-            shutil.copyfile(file, part)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return part
-
-
 def _pin_path(target: Path) -> Path:
     return target.with_name(f"{target.name}.json")
 
 
 def _read_pin(target: Path) -> dict[str, Any] | None:
-    """The pin: size and hash of the first download."""
+    """The pin: address, size and hash of the first download."""
     path = _pin_path(target)
     if not path.is_file():
         return None
@@ -189,6 +185,3 @@ def _sha256(path: Path) -> str:
         while chunk := file.read(CHUNK_SIZE):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-_BY_HAND = "download it by other means and give it with --file FILE"

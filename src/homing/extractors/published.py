@@ -1,4 +1,4 @@
-"""Published networks: addresses of the weights, and extractors from their files."""
+"""Networks whose weights their authors publish: fetched into the cache folder, then loaded from there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import zipfile
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,42 +16,37 @@ import torch
 from torch import nn
 
 from homing.errors import HomingError, UnknownNameError
-from homing.extractors.base import Extractor, NetworkExtractor
+from homing.extractors.base import IMAGENET_MEAN, IMAGENET_STD, Color, Extractor, NetworkExtractor
 from homing.extractors.download import Report, cache_path, fetch_file, is_cached, is_intact
 from homing.extractors.registry import discover, register
 
-ADDRESSES = {
-    "sscd_disc_mixup": "https://dl.fbaipublicfiles.com/sscd-copy-detection/sscd_disc_mixup.torchvision.pt",
-    "sscd_disc_advanced": "https://dl.fbaipublicfiles.com/sscd-copy-detection/sscd_disc_advanced.torchvision.pt",
-    "sscd_disc_large": "https://dl.fbaipublicfiles.com/sscd-copy-detection/sscd_disc_large.classy.pt",
-    "dino_r50": "https://dl.fbaipublicfiles.com/dino/dino_resnet50_pretrain/dino_resnet50_pretrain.pth",
-    "dino_vits16": "https://dl.fbaipublicfiles.com/dino/dino_deitsmall16_pretrain/dino_deitsmall16_pretrain.pth",
-    "isc_dt1": "https://github.com/lyakaap/ISC21-Descriptor-Track-1st/releases/download/v1.0.1/isc_ft_v107.pth.tar",
-}
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-HALVES = (0.5, 0.5, 0.5)
-
 Network = Callable[[dict[str, Any]], nn.Module]
-_NETWORKS: dict[str, Network] = {}
+
+
+@dataclass(frozen=True)
+class Published:
+    """The address of a network's weights, and the function that makes the network from what the file there holds."""
+
+    address: str
+    network: Network
+
+
+_PUBLISHED: dict[str, Published] = {}
 
 
 def published(
-    name: str,
-    *,
-    size: int,
-    mean: tuple[float, float, float] = IMAGENET_MEAN,
-    std: tuple[float, float, float] = IMAGENET_STD,
+    name: str, address: str, *, size: int, mean: Color = IMAGENET_MEAN, std: Color = IMAGENET_STD
 ) -> Callable[[Network], Network]:
-    """Register the extractor of this name, built by `network` from the authors' checkpoint."""
+    """Register the extractor of this name, built by `network` from the authors' checkpoint at the address."""
 
     def decorate(network: Network) -> Network:
         def build(device: torch.device | str | None = None) -> Extractor:
-            loaded = _network(name, _fetched_file(name))
+            loaded = _load(name, _fetched_file(name))
             return NetworkExtractor(loaded, name=name, size=size, mean=mean, std=std, device=device)
 
         build.__doc__ = network.__doc__
         register(name)(build)
-        _NETWORKS[name] = network
+        _PUBLISHED[name] = Published(address, network)
         return network
 
     return decorate
@@ -58,7 +54,8 @@ def published(
 
 def fetched() -> dict[str, bool]:
     """The names of all published networks, and whether their weights have been fetched."""
-    return {name: is_cached(address) for name, address in ADDRESSES.items()}
+    discover()
+    return {name: is_cached(each.address) for name, each in _PUBLISHED.items()}
 
 
 def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: None) -> Path:
@@ -66,29 +63,30 @@ def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: No
 
     `report` gets the bytes so far and in total.
     """
-    if name not in ADDRESSES:
-        raise UnknownNameError("network to fetch", name, ADDRESSES)
     discover()
-    return fetch_file(ADDRESSES[name], partial(_network, name), file=file, report=report)
+    if name not in _PUBLISHED:
+        raise UnknownNameError("network to fetch", name, _PUBLISHED)
+    return fetch_file(_PUBLISHED[name].address, partial(_load, name), file=file, report=report)
 
 
 def _fetched_file(name: str) -> Path:
-    path = cache_path(ADDRESSES[name])
+    path = cache_path(_PUBLISHED[name].address)
     if not path.is_file():
         raise HomingError(f"the weights of {name} have not been fetched; run: homing extractors fetch {name}")
-    if not is_intact(ADDRESSES[name]):
+    if not is_intact(_PUBLISHED[name].address):
         raise HomingError(f"{path} is damaged; run: homing extractors fetch {name}")
     return path
 
 
-def _network(name: str, path: Path) -> nn.Module:
+def _load(name: str, path: Path) -> nn.Module:
+    address = _PUBLISHED[name].address
     try:
-        network = _NETWORKS[name](_read_checkpoint(path))
+        network = _PUBLISHED[name].network(_read_checkpoint(path))
         if not all(weights.isfinite().all() for weights in network.state_dict().values()):
             raise ValueError("weights that are infinite or NaN")
         return network
     except (pickle.UnpicklingError, AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise HomingError(f"the file does not hold the weights of {name}, published at {ADDRESSES[name]}") from error
+        raise HomingError(f"the file does not hold the weights of {name}, published at {address}") from error
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:

@@ -43,18 +43,11 @@ def load(extractor: ExtractorLike, device: Device = None) -> Extractor:
                 f"got {type(extractor).__name__}"
             )
         return extractor
-    name = os.fspath(extractor)
-    from homing.extractors.descriptor_network import trained_network
-    from homing.extractors.timm_models import timm_model
-    from homing.extractors.torchscript import torchscript
-
+    name, patterns = os.fspath(extractor), _patterns()
+    pattern = "timm:NAME" if name.startswith("timm:") else f"FILE.{name.rpartition('.')[2]}"
+    if pattern in patterns:
+        return patterns[pattern](name, device)
     discover()
-    if name.startswith("timm:"):
-        return timm_model(name.removeprefix("timm:"), device)
-    if name.endswith(".pt"):
-        return torchscript(name, device)
-    if name.endswith(".safetensors"):
-        return trained_network(name, device)
     if name not in _BUILDERS:
         raise UnknownNameError("extractor", name, available())
     return _BUILDERS[name](device)
@@ -62,13 +55,8 @@ def load(extractor: ExtractorLike, device: Device = None) -> Extractor:
 
 def available() -> dict[str, str]:
     """All names that `load` accepts, each with a one-line description."""
-    from homing.extractors.descriptor_network import trained_network
-    from homing.extractors.timm_models import timm_model
-    from homing.extractors.torchscript import torchscript
-
     discover()
-    general = {"timm:NAME": timm_model, "FILE.pt": torchscript, "FILE.safetensors": trained_network}
-    builders: dict[str, Callable[..., Extractor]] = {**_BUILDERS, **general}
+    builders: dict[str, Callable[..., Extractor]] = {**dict(sorted(_BUILDERS.items())), **_patterns()}
     return {name: (build.__doc__ or "").strip().split("\n")[0] for name, build in builders.items()}
 
 
@@ -77,3 +65,11 @@ def discover() -> None:
     for module in iter_modules(homing.extractors.__path__, "homing.extractors."):
         import_module(module.name)
     load_entry_points("homing.extractors")
+
+
+def _patterns() -> dict[str, Callable[[str, Device], Extractor]]:
+    """The builders of what is not registered: any timm model, and files of networks."""
+    from homing.extractors.descriptor_network import trained_network  # imports timm, as slow as PyTorch itself
+    from homing.extractors.external import timm_model, torchscript
+
+    return {"timm:NAME": timm_model, "FILE.pt": torchscript, "FILE.safetensors": trained_network}

@@ -20,7 +20,7 @@ from homing import __version__
 from homing._tensors import compile_on_gpu
 from homing.edits import Ranges
 from homing.errors import HomingError, UnknownNameError
-from homing.extractors import imagenet_lite0
+from homing.extractors import bundled
 from homing.extractors.descriptor_network import (
     DescriptorNetwork,
     NetworkConfig,
@@ -29,8 +29,7 @@ from homing.extractors.descriptor_network import (
     trained_network,
     write_network,
 )
-from homing.extractors.homing_1 import bundled_network
-from homing.extractors.timm_models import pretrained
+from homing.extractors.external import pretrained
 from homing.training.data import Pairs, PhotoArray
 from homing.training.losses import RunningCentroids, koleo, nt_xent
 from homing.training.run import SavedNetwork, Trainer, half_precision
@@ -163,13 +162,13 @@ def initial_network(settings: DescriptorSettings) -> tuple[DescriptorNetwork, Ne
     """The network that `settings.init` names, with a projection to the wanted dimension."""
     init = settings.init
     if init == "homing-1" or init.endswith(".safetensors"):
-        network, config = bundled_network() if init == "homing-1" else read_network(init)
+        network, config = bundled.homing_1_network() if init == "homing-1" else read_network(init)
         if config.dim != settings.dim:
             raise HomingError(f"{init} gives {config.dim}-d descriptors, got --dim {settings.dim}; leave them equal")
         return network, replace(config, size=settings.size)
     if init == "imagenet-lite0":
-        mean, std = imagenet_lite0.MEAN, imagenet_lite0.STD
-        return _network_with_trunk(imagenet_lite0.TRUNK, imagenet_lite0.trunk_weights(), mean, std, settings)
+        weights = bundled.imagenet_lite0_trunk()
+        return _network_with_trunk(bundled.TRUNK, weights, bundled.MEAN, bundled.STD, settings)
     if init.startswith("timm:"):
         name = init.removeprefix("timm:")
         model = pretrained(name)
