@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.codebooks.transforms import compose, to_torch
+from homing.codebooks.quantizer import compose, to_torch
 from homing.errors import CodebookError
 
 __all__ = [

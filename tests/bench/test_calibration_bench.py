@@ -15,7 +15,7 @@ from homing import codebooks, extractors
 from homing.bench.benches.calibration import false_match_rows
 from homing.bench.data import DescriptorSet
 from homing.codebooks import Codebook
-from homing.codebooks.pairs import NO_PAIRS
+from homing.codebooks.null_distribution import NO_PAIRS
 from homing.errors import HomingError
 
 pytestmark = pytest.mark.slow

@@ -261,6 +261,6 @@ def test_sampled_codes_have_the_centroid_distances_of_photos(spec: str) -> None:
 
 def test_sampled_codes_are_in_the_given_cells() -> None:
     codebook, photos = train("IVF300,PQ4x6"), descriptors(64, 1)  # more cells than one byte can count
-    codes = codebook.quantizer.sample_codes(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
+    codes = codebook.sample_codes(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
     assert codes.shape[2] == codebook.code_size
     np.testing.assert_array_equal(codes[:, :, :2], codebook.encode(photos)[:, None, :2].repeat(3, axis=1))

@@ -3,7 +3,7 @@
 import numpy as np
 from tests.conftest import descriptors
 
-from homing.codebooks.pairs import DistanceBlocks, nearest_pairs, pairwise_distances
+from homing.codebooks.null_distribution import DistanceBlocks, nearest_pairs, pairwise_distances
 
 
 def test_nearest_pairs_equal_those_of_numpy() -> None:

@@ -10,8 +10,7 @@ from tests.conftest import descriptors, train
 
 from homing._io.files import read_safetensors_metadata
 from homing.codebooks import Codebook
-from homing.codebooks.null_distribution import NullDistribution, PairDistances
-from homing.codebooks.pairs import NO_PAIRS, pairwise_distances
+from homing.codebooks.null_distribution import NO_PAIRS, NullDistribution, PairDistances, pairwise_distances
 from homing.errors import CodebookError
 
 DIM = 8

@@ -1,9 +1,15 @@
 """Codebooks: frozen quantizers that determine the codes in an index."""
 
-from homing.codebooks.bundled import CodebookLike, available, bundled_distractors, has_distractors, load
+from homing.codebooks.bundled import (
+    CodebookLike,
+    Distractors,
+    available,
+    bundled_distractors,
+    has_distractors,
+    load,
+)
 from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
-from homing.codebooks.distractors import Distractors
 
 __all__ = [
     "Codebook",

@@ -1,14 +1,18 @@
-"""Load codebooks: those inside the package by name, others from files."""
+"""Load codebooks: those inside the package by name, with their distractors, and others from files."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_safetensors, save as save_safetensors
+
 from homing.codebooks.codebook import Codebook
-from homing.codebooks.distractors import Distractors
 from homing.errors import CodebookError, UnknownNameError
 
 CodebookLike = str | os.PathLike[str] | Codebook
@@ -16,6 +20,37 @@ CodebookLike = str | os.PathLike[str] | Codebook
 _DATA = files("homing.codebooks").joinpath("data")
 _SUFFIX = ".codebook"
 _DISTRACTORS_SUFFIX = ".distractors"
+
+
+@dataclass(frozen=True)
+class Distractors:
+    """Distractors: codes (N, bytes) of unrelated photos, of COCO train2017 and their image ids there (N,)."""
+
+    codes: np.ndarray
+    coco_ids: np.ndarray
+
+    def name(self, position: int) -> str:
+        """The name of the photo at this position in a match."""
+        return f"coco/{self.coco_ids[position]:012d}.jpg"
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def to_bytes(self) -> bytes:
+        """The distractors as the bytes of one safetensors file."""
+        return save_safetensors({"codes": self.codes, "coco_ids": self.coco_ids})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, codebook: Codebook, origin: str) -> Distractors:
+        """The distractors in these bytes, which must be codes of this codebook."""
+        try:
+            tensors = load_safetensors(data)
+            distractors = cls(tensors["codes"], tensors["coco_ids"])
+        except (SafetensorError, KeyError) as error:
+            raise CodebookError(f"{origin} does not hold distractors, or is damaged") from error
+        if distractors.codes.shape[1] != codebook.code_size:
+            raise CodebookError(f"{origin} holds codes of another codebook than '{codebook.name}'")
+        return distractors
 
 
 def available() -> list[str]:

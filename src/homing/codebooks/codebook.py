@@ -18,10 +18,8 @@ from torch import Tensor
 
 from homing._io.files import read_safetensors_metadata, write_atomically
 from homing.codebooks.faiss_training import train_quantizer
-from homing.codebooks.null_distribution import NullDistribution
-from homing.codebooks.pairs import NO_PAIRS
-from homing.codebooks.quantizer import Family, Quantizer
-from homing.codebooks.transforms import Transform, compose, to_torch
+from homing.codebooks.null_distribution import NO_PAIRS, NullDistribution
+from homing.codebooks.quantizer import Family, Quantizer, Transform, compose, to_torch
 from homing.errors import CodebookError
 from homing.extractors import Extractor, ExtractorLike
 
@@ -51,6 +49,14 @@ class Codebook:
         self._bytes = quantizer
         self.quantizer = Quantizer(self.new_faiss(), spec)
         self.dim = int(self.quantizer.index.d)
+        self.code_size = int(self.quantizer.codec.sa_code_size())
+        """Bytes of one code, including its cell."""
+        self.family: Family = self.quantizer.family
+        """The part of a descriptor that codes preserve; it determines the objective of activation."""
+        self.has_cells = self.quantizer.ivf is not None
+        """Whether an index searches some of its cells only (IVF)."""
+        self.is_product = isinstance(self.quantizer.codec, faiss.IndexPQ)
+        """Whether codes are those of a product quantizer without cells."""
         self.fingerprint = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode() + quantizer).hexdigest()
 
     @classmethod
@@ -133,12 +139,13 @@ class Codebook:
         """The cell of each of (B, D) descriptors: (B,); all zero for a spec without cells."""
         if not self.has_cells:
             return torch.zeros(len(descriptors), dtype=torch.long)
-        return torch.from_numpy(self.quantizer.cells(_rows(descriptors)))
+        _, nearest = self.quantizer.ivf.quantizer.search(self.transform(descriptors), 1)
+        return torch.from_numpy(nearest[:, 0])
 
     def centroids(self, descriptors: Tensor) -> Tensor:
         """The centroid of the cell of each of (B, D) descriptors: (B, D)."""
-        centroids = self.quantizer.inverse_transform(self.quantizer.centroids(_rows(descriptors)))
-        return torch.from_numpy(centroids).to(descriptors.device)
+        centroids = self.quantizer.ivf.quantizer.reconstruct_batch(self.cells(descriptors).numpy())
+        return torch.from_numpy(self.quantizer.inverse_transform(centroids)).to(descriptors.device)
 
     @cached_property
     def all_centroids(self) -> Tensor:
@@ -153,7 +160,15 @@ class Codebook:
         """
         if self.family == "cells" or not self.quantizer.ivf.by_residual:
             return torch.empty(len(cells), 0, self.dim)
-        return self.decode(self.quantizer.sample_codes(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
+        return self.decode(self.sample_codes(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
+
+    def sample_codes(self, cells: np.ndarray, count: int) -> np.ndarray:
+        """`count` random codes in each of (B,) cells, the same in all cells: (B · count, bytes)."""
+        # FAISS's layout: the cell as little-endian bytes, then the code.
+        prefix = cells.astype("<i8")[:, None].view(np.uint8)[:, : self.quantizer.ivf.coarse_code_size()]
+        size = (count, self.quantizer.codec.code_size)
+        sampled = np.random.default_rng(0).integers(256, size=size, dtype=np.uint8)
+        return np.hstack([prefix.repeat(count, axis=0), np.tile(sampled, (len(cells), 1))])
 
     def transform(self, descriptors: Tensor) -> np.ndarray:
         """Descriptors after the transforms (rotation, projection) that a spec may begin with."""
@@ -166,31 +181,15 @@ class Codebook:
     @cached_property
     def codewords(self) -> Tensor:
         """The codewords of each sub-space of a product quantizer, after transforms: (M, 2^bits, d/M)."""
-        return torch.from_numpy(self.quantizer.codewords())
+        product = self.quantizer.codec.pq
+        codewords = faiss.vector_to_array(product.centroids).reshape(product.M, product.ksub, product.dsub)
+        return torch.from_numpy(codewords)
 
     def pq_codes(self, descriptors: Tensor) -> Tensor:
         """The codeword indices of (B, D) descriptors in each sub-space: (B, M)."""
-        return torch.from_numpy(self.quantizer.pq_codes(_rows(descriptors)))
-
-    @property
-    def family(self) -> Family:
-        """The part of a descriptor that codes preserve; it determines the objective of activation."""
-        return self.quantizer.family
-
-    @property
-    def has_cells(self) -> bool:
-        """Whether an index searches some of its cells only (IVF)."""
-        return self.quantizer.ivf is not None
-
-    @property
-    def is_product(self) -> bool:
-        """Whether codes are those of a product quantizer without cells."""
-        return self.quantizer.is_product
-
-    @property
-    def code_size(self) -> int:
-        """Bytes of one code, including its cell."""
-        return int(self.quantizer.codec.sa_code_size())
+        product = self.quantizer.codec.pq
+        codes = faiss.unpack_bitstrings(self.encode(descriptors), product.M, product.nbits)
+        return torch.from_numpy(codes.astype(np.int64))
 
     def new_faiss(self) -> Any:
         """A new, empty FAISS index with this quantizer."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from homing.codebooks.pairs import NO_PAIRS, DistanceBlocks
 from homing.codebooks.quantizer import Quantizer
 from homing.errors import CodebookError
 
 ComparedBy = Literal["code", "descriptor"]
+NO_PAIRS = np.empty((0, 2), dtype=int)
 MAX_PHOTOS = 14_000  # two hundred million pairs
 MIN_REFERENCES = 100  # for a density ratio
 _NEAREST_SHARE = 0.01  # share of the pairs, the nearest, that are all used; the others are sampled
@@ -24,11 +24,59 @@ _MIN_TAIL_PAIRS = 500  # fewest pairs that the tail is fitted to
 _FLOOR = 1e-3  # of the smallest measured share: rarer distances cannot be estimated from these pairs
 _MIN_SHAPE_PAIRS = 50  # fewest pairs from which a shape is estimated
 _EVEN_SHAPE = 1e6  # a shape for which all queries have the same share
-_DENSITY_SHARES = (
-    1e-3,
-    1e-2,
-)  # shares of the nearest pairs at which the density ratio is measured, for many photos and for few
+# Shares of the nearest pairs at which the density ratio is measured, for many photos and for few.
+_DENSITY_SHARES = (1e-3, 1e-2)
 _MIN_EXPECTED_PAIRS = 100  # fewest pairs to count, if the density ratio is 1
+_BLOCK_SIZE = 500  # queries per block of distances
+
+
+def pairwise_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The distances (N, M) of points to each of others."""
+    ours, theirs = (np.einsum("nd,nd->n", each, each) for each in (points, others))
+    squared = ours[:, None] + theirs - 2 * points @ others.T
+    distances: np.ndarray = np.sqrt(np.maximum(squared, 0))
+    return distances
+
+
+@dataclass(frozen=True)
+class DistanceBlocks:
+    """Blocks of the distances of photos as queries to all photos as references.
+
+    Excluded pairs have infinite distance: a photo with itself, and `related` pairs (R, 2).
+    """
+
+    queries: np.ndarray
+    references: np.ndarray
+    related: np.ndarray = field(default_factory=lambda: NO_PAIRS)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs that are not excluded."""
+        return len(self.queries) * (len(self.queries) - 1) - 2 * len(self.related)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        both_ways = np.concatenate([self.related, self.related[:, ::-1]])
+        for start in range(0, len(self.queries), _BLOCK_SIZE):
+            distances = pairwise_distances(self.queries[start : start + _BLOCK_SIZE], self.references)
+            own = np.arange(len(distances))
+            distances[own, start + own] = np.inf
+            in_block = both_ways[(both_ways[:, 0] >= start) & (both_ways[:, 0] < start + len(distances))]
+            distances[in_block[:, 0] - start, in_block[:, 1]] = np.inf
+            yield distances
+
+
+def nearest_pairs(rows: np.ndarray, count: int) -> np.ndarray:
+    """The nearest pairs (count, 2) of rows, nearest first; fewer if there are no more."""
+    pairs, distances, start = NO_PAIRS, np.empty(0, dtype=np.float32), 0
+    for block in DistanceBlocks(rows, rows):
+        block[np.arange(len(rows)) <= start + np.arange(len(block))[:, None]] = np.inf  # each pair once
+        farthest = np.partition(block, min(count, block.size) - 1, axis=None)[min(count, block.size) - 1]
+        query, other = np.nonzero(np.isfinite(block) & (block <= farthest))
+        pairs = np.concatenate([pairs, np.stack([start + query, other], axis=1)])
+        distances = np.concatenate([distances, block[query, other]])
+        first = np.argsort(distances, kind="stable")[:count]
+        pairs, distances, start = pairs[first], distances[first], start + len(block)
+    return pairs
 
 
 @dataclass(frozen=True)
@@ -51,9 +99,8 @@ class PairDistances:
         """
         blocks = DistanceBlocks(queries, references, related)
         pairs = blocks.pairs
-        wanted = max(
-            int(_NEAREST_SHARE * pairs), min(pairs, 2 * _MIN_TAIL_PAIRS)
-        )  # a pair may count twice, once in each direction
+        # Twice as many: a pair may count twice, once in each direction.
+        wanted = max(int(_NEAREST_SHARE * pairs), min(pairs, 2 * _MIN_TAIL_PAIRS))
         nearest, sample, stride = np.empty(0, np.float32), [], max(1, pairs // _SAMPLED_PAIRS)
         for block in blocks:
             sample.append(block.ravel()[::stride])
@@ -61,10 +108,8 @@ class PairDistances:
             if len(nearest) > wanted:
                 nearest = np.partition(nearest, wanted - 1)[:wanted]
         nearest.sort()
-        ranks = np.concatenate(
-            [np.arange(min(_MIN_TAIL_PAIRS, wanted)), np.geomspace(1, wanted, _CURVE_POINTS).astype(int) - 1]
-        )
-        ranks = np.unique(ranks)
+        curve = np.geomspace(1, wanted, _CURVE_POINTS).astype(int) - 1
+        ranks = np.unique(np.concatenate([np.arange(min(_MIN_TAIL_PAIRS, wanted)), curve]))
         shares = np.linspace(wanted / pairs, 1, _CURVE_POINTS)[1:] if wanted < pairs else np.empty(0)
         others = np.concatenate(sample)
         farther = np.quantile(others[np.isfinite(others)], shares) if len(shares) else shares

@@ -1,15 +1,21 @@
-"""The transforms, codec and family of a FAISS index."""
+"""The transforms, codec and family of a FAISS index; its transforms as differentiable functions."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import faiss
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from homing.errors import CodebookError
 
+Transform = Callable[[Tensor], Tensor]
 Family = Literal["codewords", "cells", "signs", "exact"]
 SUPPORTED_FAMILIES = (
     "PQ, SQ, RQ, LSQ, PRQ, PLSQ, LSH, RaBitQ and Flat, HNSW over PQ, SQ, RaBitQ or Flat, and IVF with Flat, PQ, SQ, "
@@ -78,7 +84,6 @@ class Quantizer:
                 f"'{spec}' has ITQ or whitening, which cannot be inverted, before codes that are not signs"
             )
         self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
-        self.is_product = isinstance(self.codec, faiss.IndexPQ)
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
         """Descriptors after the transforms, as `inner` takes them."""
@@ -105,36 +110,6 @@ class Quantizer:
         """The reconstructions of codes."""
         return self.inverse_transform(self.codec.sa_decode(codes))
 
-    def codewords(self) -> np.ndarray:
-        """The codewords of each sub-space of a product quantizer, after transforms: (M, 2^bits, d/M)."""
-        product = self.codec.pq
-        codewords: np.ndarray = faiss.vector_to_array(product.centroids)
-        return codewords.reshape(product.M, product.ksub, product.dsub)
-
-    def pq_codes(self, rows: np.ndarray) -> np.ndarray:
-        """The codeword indices of descriptors: (N, M)."""
-        product = self.codec.pq
-        codes: np.ndarray = faiss.unpack_bitstrings(self.encode(rows), product.M, product.nbits)
-        return codes.astype(np.int64)
-
-    def cells(self, rows: np.ndarray) -> np.ndarray:
-        """The cell of each descriptor: (N,)."""
-        _, nearest = self.ivf.quantizer.search(self.transform(rows), 1)
-        cells: np.ndarray = nearest[:, 0]
-        return cells
-
-    def centroids(self, rows: np.ndarray) -> np.ndarray:
-        """The centroids of the cells of descriptors, after transforms."""
-        centroids: np.ndarray = self.ivf.quantizer.reconstruct_batch(self.cells(rows))
-        return centroids
-
-    def sample_codes(self, cells: np.ndarray, count: int) -> np.ndarray:
-        """`count` random codes in each of (N,) cells, the same in all cells: (N · count, bytes)."""
-        # FAISS's layout: the cell as little-endian bytes, then the code.
-        prefix = cells.astype("<i8")[:, None].view(np.uint8)[:, : self.ivf.coarse_code_size()]
-        sampled = np.random.default_rng(0).integers(256, size=(count, self.codec.code_size), dtype=np.uint8)
-        return np.hstack([prefix.repeat(count, axis=0), np.tile(sampled, (len(cells), 1))])
-
     def distances(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         """The distance that an index gives from each descriptor to the code of another: (N,)."""
         queries, references = self.comparison_points(rows, others)
@@ -152,6 +127,35 @@ class Quantizer:
             return rows, self.decode(self.encode(others))
         # RaBitQ estimates the distance itself from its codes
         return self.transform(rows), self.transform(others)
+
+
+def affine(apply: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix (d, D) and shift (D,) of an affine function of (N, d) rows, from the zero vector and unit vectors."""
+    shift = apply(np.zeros((1, dim), np.float32))
+    return apply(np.eye(dim, dtype=np.float32)) - shift, shift[0]
+
+
+def to_torch(transform: Any, device: torch.device) -> Transform:
+    """A FAISS transform as a function of (B, d) rows of any precision."""
+    if isinstance(transform, faiss.NormalizationTransform):
+        return partial(F.normalize, dim=1)
+    if isinstance(transform, faiss.ITQTransform):
+        mean = torch.from_numpy(faiss.vector_to_array(transform.mean)).to(device)
+        rotate = to_torch(transform.pca_then_itq, device)
+        return lambda rows: rotate(F.normalize(rows - mean, dim=1))
+    matrix, shift = (torch.from_numpy(each).to(device) for each in affine(transform.apply, transform.d_in))
+    return lambda rows: rows @ matrix.to(rows.dtype) + shift
+
+
+def compose(transforms: list[Transform]) -> Transform:
+    """One transform after the other."""
+
+    def composed(rows: Tensor) -> Tensor:
+        for each in transforms:
+            rows = each(rows)
+        return rows
+
+    return composed
 
 
 def _is_irreversible(transform: Any) -> bool:

@@ -20,8 +20,7 @@ from homing.bench.data import DescriptorSet, compute_descriptor_set, read_descri
 from homing.bench.figures import Figure, colors
 from homing.bench.tables import Row, Table
 from homing.codebooks import Codebook
-from homing.codebooks.null_distribution import ComparedBy
-from homing.codebooks.pairs import NO_PAIRS, nearest_pairs, pairwise_distances
+from homing.codebooks.null_distribution import NO_PAIRS, ComparedBy, nearest_pairs, pairwise_distances
 from homing.errors import HomingError
 from homing.imaging import align, to_image
 from homing.photo import Photo, find_photos
