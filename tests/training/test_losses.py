@@ -75,7 +75,7 @@ def test_cells_follow_the_descriptors() -> None:
 def test_cells_are_restored_from_a_checkpoint() -> None:
     one, other = (RunningCentroids(4, 32, torch.device("cpu")) for _ in range(2))
     one.update(groups(60, 0))
-    other.restore({name: value.clone() for name, value in one.state().items()})
+    other.load_state_dict(one.state_dict())
     for cells in (one, other):
         cells.update(groups(60, 1))
     rows = groups(9, 2)

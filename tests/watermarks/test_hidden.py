@@ -20,12 +20,10 @@ from homing.perception import JND, measure
 from homing.photo import Photo
 from homing.training.data import PhotoArray, load_photo_array
 from homing.training.run import CurvePoint, Run, lock_folder
-from homing.watermarks import hidden_training
-from homing.watermarks.base import EDITS, identifier, random_edit
-from homing.watermarks.embedding import mark
-from homing.watermarks.hidden import BUNDLED, HiddenConfig, HiddenNetwork, HiddenWatermark
-from homing.watermarks.hidden_training import HiddenTrainer
-from homing.watermarks.settings import HiddenSettings
+from homing.training.settings import HiddenSettings
+from homing.watermarks import hidden
+from homing.watermarks.base import EDITS, identifier, mark, random_edit
+from homing.watermarks.hidden import BUNDLED, HiddenConfig, HiddenNetwork, HiddenTrainer, HiddenWatermark
 
 CPU = torch.device("cpu")
 TINY = HiddenSettings(bits=2, size=32, width=8, batch=16, epochs=2, psnr=20.0)
@@ -46,7 +44,7 @@ def train(folder: Path, trainer: HiddenTrainer) -> float:
 @pytest.mark.slow
 def test_encoder_and_decoder_are_trained(squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A strong message without edits trains in seconds; with edits it takes a GPU and an hour.
-    monkeypatch.setattr(hidden_training, "random_edit", lambda views, _: views)
+    monkeypatch.setattr(hidden, "random_edit", lambda views, _: views)
     trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, lr=0.01), CPU)
     points: list[CurvePoint] = []
     score = Run(tmp_path, trainer).train(tmp_path / "net.safetensors", lambda: None, points.append)
@@ -121,13 +119,13 @@ def test_the_difficulty_rises_with_the_bit_accuracy_and_in_time(
 
 def test_a_pattern_is_scaled_to_a_psnr() -> None:
     images, patterns = torch.rand(2, 3, 32, 32) * 0.5 + 0.25, torch.randn(2, 3, 32, 32)
-    for image, marked in zip(images, hidden_training._at_psnr(images, patterns, 40.0), strict=True):
+    for image, marked in zip(images, hidden._at_psnr(images, patterns, 40.0), strict=True):
         assert measure(image, marked).psnr == pytest.approx(40.0, abs=0.01)
 
 
 def test_training_distributes_changes_like_a_release() -> None:
     image, pattern = torch.rand(3, 32, 32) * 0.5 + 0.25, torch.randn(3, 32, 32)
-    change = (hidden_training._at_psnr(image[None], pattern[None], 40.0)[0] - image).flatten()
+    change = (hidden._at_psnr(image[None], pattern[None], 40.0)[0] - image).flatten()
     released = (JND(psnr=40.0).pixel_bound(image) * pattern).flatten()
     assert torch.cosine_similarity(change, released, dim=0) > 0.9999
 

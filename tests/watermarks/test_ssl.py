@@ -13,8 +13,7 @@ from homing.errors import HomingError
 from homing.extractors import Extractor, NetworkExtractor, describe_images
 from homing.perception import JND, measure
 from homing.photo import Photo
-from homing.watermarks.base import identifier
-from homing.watermarks.embedding import mark
+from homing.watermarks.base import identifier, mark
 from homing.watermarks.ssl import MARGIN, RECIPE, Hinge, SSLDecoder, SSLWatermark
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,14 +15,15 @@ from homing.cli._app import App, PhotoPaths
 from homing.cli._console import JsonFlag, console, err_console, print_failure, print_rows
 from homing.cli._progress import download_progress, progress
 from homing.errors import HomingError
-from homing.training.settings import DescriptorSettings
-from homing.watermarks.settings import HiddenSettings
+from homing.training.settings import DescriptorSettings, HiddenSettings
 
 if TYPE_CHECKING:
     import torch
 
     from homing.training.data import PhotoArray
     from homing.training.run import CurvePoint, Trainer
+
+SettingsType = TypeVar("SettingsType", DescriptorSettings, HiddenSettings)
 
 extractors_app = App()
 train_app = App(help="Train networks of your own.", no_args_is_help=True)
@@ -78,13 +79,7 @@ def descriptor(photos: PhotoPaths, out: Out, settings: DescriptorSettings) -> No
     from homing.training.descriptors import DescriptorTrainer, initial_network
 
     initial_network(settings)  # fails before the photos are read
-    _train(
-        photos,
-        out,
-        settings.training_size,
-        settings,
-        lambda squares, device: DescriptorTrainer(squares, settings, device),
-    )
+    _train(photos, out, settings.training_size, settings, DescriptorTrainer)
 
 
 @train_app.command()
@@ -97,17 +92,17 @@ def hidden(photos: PhotoPaths, out: Out, settings: HiddenSettings) -> None:
 
         homing train hidden photos/ --out hidden.safetensors
     """
-    from homing.watermarks.hidden_training import HiddenTrainer
+    from homing.watermarks.hidden import HiddenTrainer
 
-    _train(photos, out, settings.size, settings, lambda squares, device: HiddenTrainer(squares, settings, device))
+    _train(photos, out, settings.size, settings, HiddenTrainer)
 
 
 def _train(
     photos: Sequence[Path],
     out: Path,
     size: int,
-    settings: DescriptorSettings | HiddenSettings,
-    trainer: Callable[[PhotoArray, torch.device], Trainer],
+    settings: SettingsType,
+    trainer: Callable[[PhotoArray, SettingsType, torch.device], Trainer],
 ) -> None:
     """Read the photos as squares of this size and train a network, or resume a run. Ends the command."""
     from homing._tensors import default_device
@@ -123,7 +118,7 @@ def _train(
             squares = load_photo_array([item.path for item in found], size, folder, advance)
         for failure in squares.failures:
             print_failure(failure)
-        run = Run(folder, trainer(squares, default_device()))
+        run = Run(folder, trainer(squares, settings, default_device()))
         metric = run.trainer.metric
 
         def on_checkpoint(point: CurvePoint) -> None:

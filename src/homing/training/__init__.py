@@ -7,21 +7,11 @@ from typing import TYPE_CHECKING
 from homing._imports import import_lazily
 
 if TYPE_CHECKING:
-    from homing.training.codebooks import TrainedCodebook, train_codebook
-    from homing.training.data import PhotoArray, load_photo_array
-    from homing.training.descriptors import DescriptorTrainer
-    from homing.training.run import Run
-    from homing.training.settings import DescriptorSettings
-
-__all__ = [
-    "DescriptorSettings",
-    "DescriptorTrainer",
-    "PhotoArray",
-    "Run",
-    "TrainedCodebook",
-    "load_photo_array",
-    "train_codebook",
-]
+    from homing.training.codebooks import TrainedCodebook as TrainedCodebook, train_codebook as train_codebook
+    from homing.training.data import PhotoArray as PhotoArray, load_photo_array as load_photo_array
+    from homing.training.descriptors import DescriptorTrainer as DescriptorTrainer
+    from homing.training.run import Run as Run
+    from homing.training.settings import DescriptorSettings as DescriptorSettings
 
 # Imported on first use: they need PyTorch.
 _MODULES = {
@@ -33,8 +23,9 @@ _MODULES = {
     "Run": "run",
     "DescriptorSettings": "settings",
 }
+__all__ = sorted(_MODULES)
 __getattr__ = import_lazily(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from homing import __version__
 from homing._tensors import compile_on_gpu
-from homing.edits import Ranges
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors import bundled
 from homing.extractors.descriptor_network import (
@@ -60,8 +59,8 @@ class DescriptorTrainer(Trainer):
             Pairs(photos, settings, device),
             _optimizer(network, settings.lr, device),
             settings,
-            edits=_as_json(EDITS),
-            weak_edits=_as_json(WEAK_EDITS),
+            edits=EDITS,
+            weak_edits=WEAK_EDITS,
             edit_weights=EDIT_WEIGHTS,
         )
         self._cells = RunningCentroids(settings.cells, settings.dim, device) if settings.cells else None
@@ -99,13 +98,13 @@ class DescriptorTrainer(Trainer):
 
     def state(self) -> dict[str, Any]:
         """The state for a checkpoint."""
-        return {**super().state(), "cells": self._cells.state() if self._cells else {}}
+        return {**super().state(), "cells": self._cells.state_dict() if self._cells else {}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a checkpoint."""
         super().restore(state)
         if self._cells:
-            self._cells.restore(state["cells"])
+            self._cells.load_state_dict(state["cells"])
 
     def write(self, path: Path) -> SavedNetwork:
         """Write the network, whitened, to a file."""
@@ -153,11 +152,6 @@ def _optimizer(network: DescriptorNetwork, lr: float, device: torch.device) -> t
     return torch.optim.AdamW(groups, fused=device.type == "cuda")
 
 
-def _as_json(ranges: Ranges) -> dict[str, list[float] | None]:
-    """Ranges as JSON values."""
-    return {name: list(span) if span else None for name, span in ranges.items()}
-
-
 def initial_network(settings: DescriptorSettings) -> tuple[DescriptorNetwork, NetworkConfig]:
     """The network that `settings.init` names, with a projection to the wanted dimension."""
     init = settings.init
@@ -167,25 +161,16 @@ def initial_network(settings: DescriptorSettings) -> tuple[DescriptorNetwork, Ne
             raise HomingError(f"{init} gives {config.dim}-d descriptors, got --dim {settings.dim}; leave them equal")
         return network, replace(config, size=settings.size)
     if init == "imagenet-lite0":
-        weights = bundled.imagenet_lite0_trunk()
-        return _network_with_trunk(bundled.TRUNK, weights, bundled.MEAN, bundled.STD, settings)
-    if init.startswith("timm:"):
-        name = init.removeprefix("timm:")
-        model = pretrained(name)
+        trunk, weights = bundled.TRUNK, bundled.imagenet_lite0_trunk()
+        mean, std = bundled.MEAN, bundled.STD
+    elif init.startswith("timm:"):
+        trunk = init.removeprefix("timm:")
+        model = pretrained(trunk)
         data_config = timm.data.resolve_model_data_config(model)
-        return _network_with_trunk(name, model.state_dict(), data_config["mean"], data_config["std"], settings)
-    raise UnknownNameError(
-        "network to start from", init, ["homing-1", "imagenet-lite0", "timm:NAME", "FILE.safetensors"]
-    )
-
-
-def _network_with_trunk(
-    trunk: str,
-    weights: Mapping[str, Tensor],
-    mean: tuple[float, float, float],
-    std: tuple[float, float, float],
-    settings: DescriptorSettings,
-) -> tuple[DescriptorNetwork, NetworkConfig]:
+        weights, mean, std = model.state_dict(), data_config["mean"], data_config["std"]
+    else:
+        known = ["homing-1", "imagenet-lite0", "timm:NAME", "FILE.safetensors"]
+        raise UnknownNameError("network to start from", init, known)
     config = NetworkConfig(trunk=trunk, dim=settings.dim, size=settings.size, mean=mean, std=std)
     network = DescriptorNetwork(config)
     _require_feature_maps(network, trunk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor | None = None) -> Tensor:
@@ -38,7 +38,7 @@ def koleo(descriptors: Tensor) -> Tensor:
     return -distances.clamp(min=1e-8).log().mean()
 
 
-class RunningCentroids:
+class RunningCentroids(nn.Module):
     """Centroids that follow the descriptors during training, like those of a coarse quantizer.
 
     A copy in another cell than its original is not found with one probe, however near the two are.
@@ -48,9 +48,13 @@ class RunningCentroids:
     MIN_SHARE = 0.1  # of an even share; a centroid with less is moved to a descriptor
     TEMPERATURE = 0.05
 
+    _sums: Tensor
+    _counts: Tensor
+
     def __init__(self, count: int, dim: int, device: torch.device) -> None:
-        self._sums = torch.zeros(count, dim, device=device)
-        self._counts = torch.zeros(count, device=device)
+        super().__init__()
+        self.register_buffer("_sums", torch.zeros(count, dim, device=device))
+        self.register_buffer("_counts", torch.zeros(count, device=device))
 
     def loss(self, originals: Tensor, copies: Tensor) -> Tensor:
         """Cross-entropy of originals and copies over all cells; the target is the cell of the original."""
@@ -75,14 +79,6 @@ class RunningCentroids:
 
     def _centroids(self) -> Tensor:
         return self._sums / self._counts.clamp(min=1e-6)[:, None]
-
-    def state(self) -> dict[str, Tensor]:
-        """The state for a checkpoint."""
-        return {"sums": self._sums, "counts": self._counts}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Restore the state of a checkpoint."""
-        self._sums, self._counts = state["sums"], state["counts"]
 
 
 def _negative_squared_distances(descriptors: Tensor, centroids: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -56,18 +55,15 @@ class Trainer(ABC):
         settings: Any,
         **further_settings: Any,
     ) -> None:
-        """`settings` and the further ones determine the result; they are JSON values."""
+        """`settings` and the further ones determine the result."""
         self.network, self.batches, self.optimizer = network, batches, optimizer
         self.seed: int = settings.seed
         self.step = 0
         self.steps: int = max(1, round(settings.epochs * batches.per_epoch))
         self.schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, self._lr_factor)
-        self.run_settings: dict[str, Any] = {
-            **asdict(settings),
-            "photos": len(batches.photos),
-            "data_fingerprint": batches.photos.fingerprint,
-            **further_settings,
-        }
+        photos = {"photos": len(batches.photos), "data_fingerprint": batches.photos.fingerprint}
+        # As they are read again: JSON has no tuples.
+        self.run_settings: dict[str, Any] = json.loads(json.dumps(asdict(settings) | photos | further_settings))
 
     @abstractmethod
     def loss(self, pixels: np.ndarray) -> Tensor:
@@ -233,16 +229,7 @@ def _read_checkpoint(path: Path, run_settings: Mapping[str, Any], device: torch.
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         was = state["run_settings"]
         other = sorted(name for name, value in run_settings.items() if was.get(name) != value)
-    except (
-        OSError,
-        RuntimeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        EOFError,
-        AttributeError,
-        UnpicklingError,
-    ) as error:
+    except Exception as error:  # PyTorch raises many kinds of errors for damaged files
         raise HomingError(DAMAGED.format(path)) from error
     if other:
         raise HomingError(

@@ -1,4 +1,4 @@
-"""Settings of descriptor training."""
+"""Settings of training: of descriptor networks, and of the networks of a watermark."""
 
 from __future__ import annotations
 
@@ -50,6 +50,10 @@ WEAK_EDITS: dict[str, tuple[float, float] | None] = {
 """Weak edits of originals."""
 
 
+BITS = 20
+"""Bits of an identifier, as in the paper: enough to distinguish a million photos."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DescriptorSettings:
     """Settings of descriptor training, by default close to SSCD's."""
@@ -97,6 +101,26 @@ class DescriptorSettings:
     def __post_init__(self) -> None:
         check_options(self)
         check_side("training_size", self.training_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenSettings:
+    """Settings of HiDDeN's training, a watermark."""
+
+    bits: int = setting(Option("Bits of a message; the bench uses 20.", minimum=1, maximum=1024), BITS)
+    epochs: float = setting(Option("Passes over the photos.", minimum=0.01, maximum=1e6), 10.0)
+    # Batch norm needs more than one.
+    batch: int = setting(Option("Photos per batch.", minimum=2, maximum=1e6), 64)
+    # As in HiDDeN; the paper has 224, three times the work.
+    size: int = setting(Option("Side of the input of both networks, in pixels.", minimum=32, maximum=2048), 128)
+    width: int = setting(Option("Channels of both networks.", minimum=1, maximum=1024), 64)
+    psnr: float = setting(Option("Final PSNR of photos with messages, in dB.", minimum=20, maximum=80), 43.8)
+    lr: float = setting(Option("Learning rate.", minimum=1e-9, maximum=1), 1e-3)
+    seed: int = setting(Option("The random seed.", minimum=0, maximum=2**62), 0)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        check_side("size", self.size)
 
 
 def check_side(name: str, side: int) -> None:

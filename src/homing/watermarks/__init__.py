@@ -7,31 +7,27 @@ from typing import TYPE_CHECKING
 from homing._imports import import_lazily
 
 if TYPE_CHECKING:
-    from homing.watermarks.base import Watermark, identifier
-    from homing.watermarks.embedding import MarkedPhoto, mark
-    from homing.watermarks.hidden import HiddenWatermark
-    from homing.watermarks.ssl import SSLWatermark
-
-__all__ = [
-    "HiddenWatermark",
-    "MarkedPhoto",
-    "SSLWatermark",
-    "Watermark",
-    "identifier",
-    "mark",
-]
+    from homing.watermarks.base import (
+        MarkedPhoto as MarkedPhoto,
+        Watermark as Watermark,
+        identifier as identifier,
+        mark as mark,
+    )
+    from homing.watermarks.hidden import HiddenWatermark as HiddenWatermark
+    from homing.watermarks.ssl import SSLWatermark as SSLWatermark
 
 # Imported on first use: they need PyTorch.
 _MODULES = {
+    "HiddenWatermark": "hidden",
+    "MarkedPhoto": "base",
+    "SSLWatermark": "ssl",
     "Watermark": "base",
     "identifier": "base",
-    "MarkedPhoto": "embedding",
-    "mark": "embedding",
-    "HiddenWatermark": "hidden",
-    "SSLWatermark": "ssl",
+    "mark": "base",
 }
+__all__ = sorted(_MODULES)
 __getattr__ = import_lazily(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

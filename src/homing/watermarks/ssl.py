@@ -20,8 +20,8 @@ from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.objectives import Objective
 from homing.perception import Budget
+from homing.training.settings import BITS
 from homing.watermarks.base import random_edit
-from homing.watermarks.settings import BITS
 
 RECIPE = Recipe(
     name="ssl",

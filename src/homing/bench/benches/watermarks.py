@@ -30,10 +30,9 @@ from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.photo import find_photos
-from homing.watermarks.base import Watermark, identifier
-from homing.watermarks.embedding import mark
+from homing.training.settings import BITS
+from homing.watermarks.base import Watermark, identifier, mark
 from homing.watermarks.hidden import HiddenWatermark
-from homing.watermarks.settings import BITS
 from homing.watermarks.ssl import SSLDecoder, SSLWatermark
 
 WATERMARKS = {"ssl": "SSL watermark", "hidden": "HiDDeN"}
