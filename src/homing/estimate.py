@@ -48,6 +48,7 @@ _HOURS_A_MONTH = 730
 _LIMIT = 1e18  # of a number; the smallest is 1 / _LIMIT
 _HALF, _SINGLE, _ID = 2, 4, 8  # bytes per value of a stored descriptor, per value of a center, and per id
 _WORDS = 256  # codewords per byte of a code
+_ENGINES = ("faiss", "lance")  # those that are measured
 
 Basis = Literal["measured", "extrapolated", "computed", "given"]
 """Measured; extrapolated from measurements; computed from sizes; given by the user."""
@@ -93,19 +94,18 @@ def load_rates() -> Mapping[str, Rate]:
 
     def nested(prefix: str, table: Mapping[str, Any]) -> Iterator[Rate]:
         for key, value in table.items():
-            if "source" not in value:
+            if "source" in value:
+                figures = [value["figures"]] if isinstance(value["figures"], str) else value["figures"]
+                yield Rate(name=prefix + key, figures=tuple(figures), unit=value["unit"], **sources[value["source"]])
+            else:
                 yield from nested(f"{prefix}{key}.", value)
-                continue
-            figures = value["figures"]
-            figures = (figures,) if isinstance(figures, str) else tuple(figures)
-            yield Rate(name=prefix + key, figures=figures, unit=value["unit"], **sources[value["source"]])
 
     return {rate.name: rate for rate in nested("", document)}
 
 
 def rates_under(name: str) -> dict[str, Rate]:
     """Rates whose names start with this prefix, by the rest of the name."""
-    return {each.removeprefix(f"{name}."): rate for each, rate in load_rates().items() if each.startswith(f"{name}.")}
+    return {key.removeprefix(f"{name}."): rate for key, rate in load_rates().items() if key.startswith(f"{name}.")}
 
 
 def _number(help: str, default: Any = MISSING, *, minimum: float = 1 / _LIMIT, **option: Any) -> Any:
@@ -140,7 +140,9 @@ class EstimateRequest:
     """Input of `estimate`: photos, machines, index, searches and prices."""
 
     photos: int = _number("How many photos, such as 1e9.", minimum=1, parser=_whole_number, metavar="NUMBER")
-    gpu: str = setting(Option("The GPU of each machine: h200, or none."), "none")
+    gpu: str = setting(
+        Option("The GPU of each machine: h200, or none.", choices=lambda: rates_under("machines"), kind="GPU"), "none"
+    )
     cores: int | None = _number("Cores of each machine without a GPU.", None, minimum=1, default_text="2, as measured")
     recipe: str = setting(Option("The recipe for activation; passive: photos are only added."), "homing")
     megapixels: float = _number("Megapixels of a photo.", 1.0)
@@ -151,7 +153,9 @@ class EstimateRequest:
     probes: int | None = _number(
         "Cells that a search scans.", None, minimum=1, default_text="as many as hold 20,000 codes"
     )
-    engine: str = setting(Option("The search engine: faiss or lance."), "faiss")
+    engine: str = setting(
+        Option("The search engine: faiss or lance.", choices=lambda: _ENGINES, kind="measured engine"), "faiss"
+    )
     queries_per_second: float = _number("Searches per second.", 0.0, minimum=0)
     rates: Mapping[str, float] = field(default_factory=dict)
     """Your own rates in photos per second of one machine, by stage."""
@@ -161,10 +165,7 @@ class EstimateRequest:
         # Not imported above: commands have the fields as options, and must not wait for PyTorch.
         from homing.activation import resolve_recipe
 
-        if self.gpu not in (machines := rates_under("machines")):
-            raise UnknownNameError("GPU", self.gpu, machines)
-        if self.engine not in (engines := {name.partition(".")[0] for name in rates_under("search")}):
-            raise UnknownNameError("measured engine", self.engine, engines)
+        check_options(self)
         if self.activates:
             resolve_recipe(self.recipe)
         if self.cores is not None and self.gpu != "none" and self.cores != self.measured_cores:
@@ -172,7 +173,6 @@ class EstimateRequest:
                 f"the rates of an {self.gpu} were measured with {self.measured_cores} cores, got {self.cores};"
                 " omit the cores and give your own rates instead, such as activate=PHOTOS_A_SECOND"
             )
-        check_options(self)
         if self.probes is not None and self.probes > self.cells:
             raise HomingError(f"probes must be at most the number of cells, {self.cells:,}; got {self.probes:,}")
         for name, rate in self.rates.items():
@@ -234,7 +234,7 @@ class StageEstimate:
     """Caveats of the rates used."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StorageItem:
     """One kind of stored data."""
 
@@ -244,7 +244,7 @@ class StorageItem:
     basis: Basis
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Latency:
     """Latency of one search, from a descriptor to the nearest references."""
 
@@ -257,7 +257,7 @@ class Latency:
     basis: Basis
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CostItem:
     """One item of the bill."""
 
@@ -328,21 +328,15 @@ def estimate(request: EstimateRequest) -> Estimate:
 def _stages(request: EstimateRequest) -> list[StageEstimate]:
     """All stages in order: those that run on all machines, then the single writer and the index."""
     rates, lance = load_rates(), request.engine == "lance"
-    shared = [_activate(request)] if request.activates else [_decode(request), _describe(request)]
     kind = "activated" if request.activates else "passive"
     record = rates[f"record.lance.{kind}" if lance else f"record.{kind}"]
-    if lance:
-        built = rates["search.lance.save"]
-        seconds = built.numbers[-1] / rates["search.lance.references"].numbers[-1]
-    else:
-        built = rates["index.build"]
-        seconds = built.seconds
-    # In Lance writers run in parallel, but their commits are serialized.
-    basis: Basis = "extrapolated" if lance else "measured"
+    built = rates["search.lance.save" if lance else "index.build"]
+    index = built.numbers[-1] / rates["search.lance.references"].numbers[-1] if lance else built.seconds
     return [
-        *shared,
-        _stage(request, "record", record.seconds, [record], basis, parallel=False),
-        _stage(request, "index", seconds, [built], "measured", parallel=False),
+        *([_activate(request)] if request.activates else _decode_and_describe(request)),
+        # In Lance writers run in parallel, but their commits are serialized.
+        _stage(request, "record", record.seconds, [record], measured=not lance, parallel=False),
+        _stage(request, "index", index, [built], measured=True, parallel=False),
     ]
 
 
@@ -351,17 +345,17 @@ def _activate(request: EstimateRequest) -> StageEstimate:
     from homing.activation import RECIPES
 
     known = rates_under(f"activate.{request.gpu}")
-    passes = {name: recipe.steps * recipe.eot_samples for name, recipe in RECIPES.items()}  # of the network
-    if request.recipe in known:
+    is_known = request.recipe in known
+    if is_known:
         seconds = known[request.recipe].seconds
     else:
+        passes = {name: recipe.steps * recipe.eot_samples for name, recipe in RECIPES.items()}  # of the network
         points = sorted((passes[name], rate.seconds) for name, rate in known.items())
         seconds = max(0.0, _interpolate(passes[request.recipe], points))
     more = _core_seconds_per_megapixel() * request.extra_megapixels / request.machine_cores
     sources = [*known.values(), *(rates_under("size").values() if request.extra_megapixels else ())]
-    as_measured = request.recipe in known and not request.extra_megapixels and request.core_ratio == 1
-    basis: Basis = "measured" if as_measured else "extrapolated"
-    return _stage(request, "activate", seconds * request.core_ratio + more, sources, basis)
+    measured = is_known and not request.extra_megapixels and request.core_ratio == 1
+    return _stage(request, "activate", seconds * request.core_ratio + more, sources, measured=measured)
 
 
 def _core_seconds_per_megapixel() -> float:
@@ -373,30 +367,32 @@ def _core_seconds_per_megapixel() -> float:
     return processing + rates["add.decode"].seconds / rates["size.measured"].number
 
 
-def _decode(request: EstimateRequest) -> StageEstimate:
-    rate, size = load_rates()["add.decode"], load_rates()["size.measured"].number
-    seconds = rate.seconds * max(1.0, request.megapixels / size) / request.machine_cores
-    basis: Basis = "extrapolated" if request.extra_megapixels or request.machine_cores > 1 else "measured"
-    return _stage(request, "decode", seconds, [rate], basis)
-
-
-def _describe(request: EstimateRequest) -> StageEstimate:
-    """The network stage, which does not depend on the size of photos."""
-    rate = load_rates()[f"add.{request.gpu}"]
-    basis: Basis = "measured" if request.gpu == "none" and request.core_ratio == 1 else "extrapolated"
-    return _stage(request, "describe", rate.seconds * request.core_ratio, [rate], basis)
+def _decode_and_describe(request: EstimateRequest) -> list[StageEstimate]:
+    """The two stages of photos that are not activated; only decoding depends on the size of photos."""
+    rates, cores = load_rates(), request.machine_cores
+    decode, describe = rates["add.decode"], rates[f"add.{request.gpu}"]
+    decoding = decode.seconds * max(1.0, request.megapixels / rates["size.measured"].number) / cores
+    as_measured = request.gpu == "none" and request.core_ratio == 1
+    return [
+        _stage(request, "decode", decoding, [decode], measured=not request.extra_megapixels and cores == 1),
+        _stage(request, "describe", describe.seconds * request.core_ratio, [describe], measured=as_measured),
+    ]
 
 
 def _stage(
-    request: EstimateRequest, name: str, seconds: float, rates: Sequence[Rate], basis: Basis, *, parallel: bool = True
+    request: EstimateRequest, name: str, seconds: float, rates: list[Rate], *, measured: bool, parallel: bool = True
 ) -> StageEstimate:
-    sources = sorted({f"{rate.command} on {rate.hardware}" for rate in rates})
-    notes = sorted({rate.note for rate in rates if rate.note})
+    basis: Basis = "measured" if measured else "extrapolated"
     if name in request.rates:
-        seconds, basis, sources, notes = 1 / request.rates[name], "given", [], []
-    hours = request.photos * seconds / 3600
+        seconds, basis, rates = 1 / request.rates[name], "given", []
     return StageEstimate(
-        name=name, seconds=seconds, hours=hours, parallel=parallel, basis=basis, sources=sources, notes=notes
+        name=name,
+        seconds=seconds,
+        hours=request.photos * seconds / 3600,
+        parallel=parallel,
+        basis=basis,
+        sources=sorted({f"{rate.command} on {rate.hardware}" for rate in rates}),
+        notes=sorted({rate.note for rate in rates if rate.note}),
     )
 
 
@@ -415,17 +411,16 @@ def storage(request: EstimateRequest) -> list[StorageItem]:
     index = photos * (_ID + request.code_bytes) + centers
     tables = request.cells * request.code_bytes * _WORDS * _SINGLE  # which FAISS precomputes
     searching = load_rates()["serve.memory"].number * 1e6
-
-    def item(name: str, where: Literal["bucket", "disk", "memory"], size: float, basis: Basis) -> StorageItem:
-        return StorageItem(name=name, where=where, bytes=size, basis=basis)
-
+    found = [StorageItem(name, where, photos * each, "measured") for name, each in _catalog_bytes(request).items()]
+    if request.activates:
+        found.insert(0, StorageItem("released files", "bucket", photos * request.file_bytes, "computed"))
+    # Lance caches what it has read, as memory allows.
+    loaded, size = ("centers of cells", centers) if lance else ("index", index + tables)
     return [
-        *([item("released files", "bucket", photos * request.file_bytes, "computed")] if request.activates else []),
-        *(item(name, where, photos * each, "measured") for name, each in _catalog_bytes(request).items()),
-        item("snapshot of the index", where, index, "computed"),
-        item("process that searches", "memory", searching, "measured"),
-        # Lance caches what it has read, as memory allows.
-        item("centers of cells" if lance else "index", "memory", centers if lance else index + tables, "computed"),
+        *found,
+        StorageItem("snapshot of the index", where, index, "computed"),
+        StorageItem("process that searches", "memory", searching, "measured"),
+        StorageItem(loaded, "memory", size, "computed"),
     ]
 
 
@@ -504,12 +499,13 @@ def _nonnegative_least_squares(rows: Sequence[tuple[float, ...]]) -> list[float]
     import numpy as np
 
     terms = np.array(rows)
-    columns = list(range(terms.shape[1]))
-    while True:
+    columns, weights = list(range(terms.shape[1])), np.full(terms.shape[1], -1.0)
+    while (weights < 0).any():
         solved = np.linalg.lstsq(terms[:, columns], np.ones(len(terms)), rcond=None)[0]
-        if (solved >= 0).all():
-            return [float(solved[columns.index(each)]) if each in columns else 0.0 for each in range(terms.shape[1])]
+        weights[:] = 0
+        weights[columns] = solved
         columns.pop(int(solved.argmin()))
+    return [float(weight) for weight in weights]
 
 
 def _effective_engine(engine: str, references: float) -> str:
@@ -536,15 +532,8 @@ def latency(request: EstimateRequest, references: int, cells: int, probes: int |
     probes = probes or default_nprobe(cells, references)
     codes = min(references, references / cells * probes * model.fill_ratio)
     p50 = model.milliseconds(probes, codes, cells)
-    return Latency(
-        references=references,
-        cells=cells,
-        probes=probes,
-        codes_scanned=codes,
-        p50_ms=p50,
-        p99_ms=p50 * model.p99_ratio,
-        basis="measured" if cells == CELLS and references <= model.max_references else "extrapolated",
-    )
+    basis: Basis = "measured" if cells == CELLS and references <= model.max_references else "extrapolated"
+    return Latency(references, cells, probes, codes, p50, p50 * model.p99_ratio, basis)
 
 
 def latencies(request: EstimateRequest) -> list[Latency]:
@@ -576,8 +565,7 @@ def _cost_items(request: EstimateRequest, shared: float, parts: Sequence[Storage
     prices = request.prices
 
     def item(name: str, amount: float, unit: Any, period: Any, price: float | None) -> CostItem:
-        cost = None if price is None else amount * price
-        return CostItem(name=name, amount=amount, unit=unit, period=period, cost=cost)
+        return CostItem(name, amount, unit, period, None if price is None else amount * price)
 
     work = " and ".join(name for name in request.stages if name not in ("record", "index"))
     found = [item(work, shared * request.machine_cores, "core-hours", "once", prices.core_hour)]
