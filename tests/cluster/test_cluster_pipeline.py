@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from homing.cluster.ray_pipeline import Stage, _Batch, _pack, _unpack, _Worker
-from homing.cluster.resources import Resources
+from homing.cluster.ray_pipeline import Resources, Stage, _Batch, _pack, _unpack, _Worker
 
 
 def test_a_worker_reads_several_batches_and_computes_one_at_a_time() -> None:

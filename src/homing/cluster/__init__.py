@@ -1,8 +1,7 @@
 """Add and activate millions of photos on many machines, with Ray Data."""
 
 from homing.cluster.jobs import activate, add
-from homing.cluster.ray_pipeline import Throughput
-from homing.cluster.resources import Resources
+from homing.cluster.ray_pipeline import Resources, Throughput
 
 __all__ = ["Resources", "Throughput", "activate", "add"]
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -33,8 +32,7 @@ from homing.activation.pipeline import (
     decode,
     should_compile,
 )
-from homing.cluster.ray_pipeline import Stage, Throughput, run
-from homing.cluster.resources import Resources
+from homing.cluster.ray_pipeline import Resources, Stage, Throughput, run
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection._job_files import Task, tasks_for
@@ -76,7 +74,7 @@ def add(
             stages = [
                 Stage("read", partial(read_photos, records=records), resource="io"),
                 Stage("decode", partial(_decode_to_inputs, network_name=codebook.extractor), resource="cpu"),
-                Stage("describe", _Describe(codebook, workers.device), resource="network"),
+                Stage("describe", partial(_describe, codebook=codebook, device=workers.device), resource="network"),
                 Stage("record", records.record, resource="driver"),
             ]
             return run(photos, stages, workers, on_outcome)
@@ -142,18 +140,10 @@ def _decode_to_inputs(photos: Sequence[tuple[Location, PhotoFile]], network_name
     return [decode_photo(*photo, lambda opened: extractor.resize(opened.pixels())) for photo in photos]
 
 
-@dataclass(frozen=True)
-class _Describe:
-    """Computes descriptors and codes with the codebook's extractor."""
-
-    codebook: Codebook
-    device: str | None
-
-    def __call__(self, photos: Sequence[DecodedPhoto]) -> list[DescribedPhoto]:
-        """Describe a batch."""
-        extractor = cached_extractor(self.codebook.extractor, self.device)
-        self.codebook.check(extractor)
-        return describe_photos(photos, extractor, self.codebook)
+def _describe(photos: Sequence[DecodedPhoto], codebook: Codebook, device: str | None) -> list[DescribedPhoto]:
+    extractor = cached_extractor(codebook.extractor, device)
+    codebook.check(extractor)
+    return describe_photos(photos, extractor, codebook)
 
 
 def decode_some(pairs: Sequence[tuple[Task, PhotoFile]]) -> list[tuple[Task, Any]]:
