@@ -101,7 +101,7 @@ IDENTIFIERS = names("""
     outermost pays_off place places pull saw settled showing shown standstill sure told turn_back turned turning
 """)
 ALLOWED = {  # a file and a name: why the name says what it means there
-    ("src/homing/perception/jnd.py", "background"): "the JND model's own term: the mean brightness around a pixel",
+    ("src/homing/perception/budgets.py", "background"): "the JND model's own term: the mean brightness around a pixel",
     ("tests/perception/test_jnd.py", "background"): "the same",
     ("src/homing/bench/benches/analysis.py", "unrelated"): "distances of distractors, a histogram of the paper",
     ("src/homing/cli/_outcomes.py", "_moved"): "the number of photos whose files were moved",

@@ -72,39 +72,38 @@ class Objective(ABC):
         return selected
 
 
-class Reconstruction(Objective):
-    """‖x − q(x_o)‖²: for PQ, SQ, RQ and LSQ, with or without cells, after any rotation.
-
-    Codes for fast scans are by default not of residuals, so q does not depend on the cell. The target is then the
-    midpoint of q and the centroid, which minimizes the sum of both squared distances.
-    """
+class _Target(Objective):
+    """‖x − t‖² for a target t of each photo."""
 
     per_photo = ("_targets",)
-
-    def __init__(self, codebook: Codebook, originals: Tensor) -> None:
-        self._targets = codebook.reconstruct(originals)
-        if codebook.has_cells and not codebook.quantizer.ivf.by_residual:
-            self._targets = (self._targets + codebook.centroids(originals)) / 2
+    _targets: Tensor
 
     def __call__(self, descriptors: Tensor) -> Tensor:
         """Squared distance of each descriptor to its target: (B,)."""
         return (descriptors - self._targets).square().sum(dim=1)
 
 
-class Centroid(Objective):
+class Reconstruction(_Target):
+    """‖x − q(x_o)‖²: for PQ, SQ, RQ and LSQ, with or without cells, after any rotation.
+
+    Codes for fast scans are by default not of residuals, so q does not depend on the cell. The target is then the
+    midpoint of q and the centroid, which minimizes the sum of both squared distances.
+    """
+
+    def __init__(self, codebook: Codebook, originals: Tensor) -> None:
+        self._targets = codebook.reconstruct(originals)
+        if codebook.has_cells and not codebook.quantizer.ivf.by_residual:
+            self._targets = (self._targets + codebook.centroids(originals)) / 2
+
+
+class Centroid(_Target):
     """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where copies are lost to other cells.
 
     For IVF,RaBitQ the sign margin leads away from the centroid: with IVF256,RaBitQ it lowers recall.
     """
 
-    per_photo = ("_targets",)
-
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.centroids(originals)
-
-    def __call__(self, descriptors: Tensor) -> Tensor:
-        """Squared distance of each descriptor to the center of its original's cell: (B,)."""
-        return (descriptors - self._targets).square().sum(dim=1)
 
 
 class SignMargin(Objective):

@@ -24,7 +24,7 @@ def test_tanh_adam_is_adam_on_the_papers_formula(pixel_bounds: torch.Tensor) -> 
     gradient = torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(1)) / 1000
     delta = torch.zeros_like(pixel_bounds, requires_grad=True)
     adam = torch.optim.Adam([delta], lr=0.5)
-    ours = TanhAdam(pixel_bounds, lr=0.5, image_weight=2.0)
+    ours = TanhAdam(pixel_bounds, Recipe(name="r", lr=0.5, image_weight=2.0))
     for _ in range(4):
         change = pixel_bounds * torch.tanh(delta)
         adam.zero_grad()
@@ -40,7 +40,7 @@ def test_normalized_momentum_takes_steps_of_rms_lr_along_a_power_of_the_gradient
 ) -> None:
     gradient = torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(1))
     target_rms = TYPICAL_SHARE * rms(pixel_bounds)
-    optimizer = NormalizedMomentum(pixel_bounds, lr=0.2, grad_power=grad_power)
+    optimizer = NormalizedMomentum(pixel_bounds, Recipe(name="r", constraint="image", lr=0.2, grad_power=grad_power))
     optimizer.step(gradient)
     torch.testing.assert_close(rms(pixel_bounds * optimizer.pattern), 0.2 * target_rms)
     ratio = optimizer.pattern[0].flatten().abs() / gradient[0].flatten().abs().pow(grad_power)
@@ -68,7 +68,7 @@ def test_step_sizes_decay_to_zero(pixel_bounds: torch.Tensor) -> None:
 
 def test_normalized_momentum_never_exceeds_the_target_rms_and_ends_there(pixel_bounds: torch.Tensor) -> None:
     target_rms = TYPICAL_SHARE * rms(pixel_bounds)
-    optimizer = NormalizedMomentum(pixel_bounds, lr=0.3)
+    optimizer = NormalizedMomentum(pixel_bounds, Recipe(name="r", constraint="image", lr=0.3))
     for seed in range(5):
         optimizer.step(torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(seed)))
         assert (rms(pixel_bounds * optimizer.pattern) <= target_rms * (1 + 1e-5)).all()
@@ -76,7 +76,8 @@ def test_normalized_momentum_never_exceeds_the_target_rms_and_ends_there(pixel_b
 
 
 def test_without_a_gradient_nothing_changes(pixel_bounds: torch.Tensor) -> None:
-    for optimizer in (NormalizedMomentum(pixel_bounds, lr=0.3), TanhAdam(pixel_bounds, lr=1.0, image_weight=1.0)):
+    for kind in (NormalizedMomentum, TanhAdam):
+        optimizer = kind(pixel_bounds, Recipe(name="r", lr=0.3))
         optimizer.step(torch.zeros_like(pixel_bounds))
         assert not optimizer.result().any()
 

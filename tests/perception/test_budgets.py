@@ -3,7 +3,7 @@ import torch
 
 from homing.errors import HomingError
 from homing.perception import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named, jnd_map
-from homing.perception.jnd import PRINTED
+from homing.perception.budgets import PRINTED
 from homing.photo import Photo
 
 every_kind = pytest.mark.parametrize("kind", BUDGETS.values(), ids=list(BUDGETS))

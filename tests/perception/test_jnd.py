@@ -4,7 +4,7 @@ import torch
 from scipy import ndimage
 
 from homing.perception import jnd_map
-from homing.perception.jnd import PRINTED
+from homing.perception.budgets import PRINTED
 
 
 def printed(image: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._tensors import cached_tensor, map_by_shape, to_device
+from homing._tensors import constant, map_by_shape, to_device
 from homing.edits.jpeg import dct_matrix
 from homing.perception.quality import psnr_from_error
 from homing.photo import JpegTables, Photo
@@ -107,7 +107,7 @@ def _round_trip(levels: Tensor, steps: Tensor, sampling: tuple[int, int]) -> Ten
 
 def _mix_channels(planes: Tensor, weights: tuple[tuple[float, ...], ...]) -> Tensor:
     """Linear combinations of the channels of (B, 3, H, W) planes."""
-    return (_as_tensor(weights, planes.device) @ planes.flatten(2)).view_as(planes)
+    return (constant(weights, planes.device) @ planes.flatten(2)).view_as(planes)
 
 
 def _quantize_dct(planes: Tensor, steps: Tensor) -> Tensor:
@@ -125,9 +125,4 @@ def _quantize_dct(planes: Tensor, steps: Tensor) -> Tensor:
 
 
 def _floor_with_bias(planes: Tensor, more: tuple[float, float]) -> Tensor:
-    return planes.add_(_as_tensor(more, planes.device).repeat(planes.shape[3] // 2)).floor_()
-
-
-@cached_tensor
-def _as_tensor(values: tuple[float, ...] | tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
-    return torch.tensor(values, device=device)
+    return planes.add_(constant(more, planes.device).repeat(planes.shape[3] // 2)).floor_()

@@ -180,25 +180,16 @@ class Optimizer(Protocol):
 
 def make_optimizer(recipe: Recipe, pixel_bounds: Tensor) -> Optimizer:
     """The optimizer of a recipe for (B, 3, S, S) pixel bounds."""
-    if recipe.constraint == "pixel":
-        return TanhAdam(pixel_bounds, recipe.lr, recipe.image_weight)
-    # A budget stated as alpha bounds each pixel.
-    return NormalizedMomentum(
-        pixel_bounds,
-        recipe.lr,
-        lr_step=recipe.lr / recipe.steps if recipe.lr_decay else 0.0,
-        grad_power=recipe.grad_power,
-        max_share=None if recipe.budget.alpha is None else 1.0,
-    )
+    return (TanhAdam if recipe.constraint == "pixel" else NormalizedMomentum)(pixel_bounds, recipe)
 
 
 class TanhAdam:
     """The paper's optimizer: Adam on δ, with pattern tanh δ, so no pixel exceeds its bound."""
 
-    def __init__(self, pixel_bounds: Tensor, lr: float, image_weight: float) -> None:
-        self._pixel_bounds, self._image_weight = pixel_bounds, image_weight
+    def __init__(self, pixel_bounds: Tensor, recipe: Recipe) -> None:
+        self._pixel_bounds, self._image_weight = pixel_bounds, recipe.image_weight
         self._delta = torch.zeros_like(pixel_bounds)
-        self._adam = torch.optim.Adam([self._delta], lr=lr, fused=pixel_bounds.is_cuda)
+        self._adam = torch.optim.Adam([self._delta], lr=recipe.lr, fused=pixel_bounds.is_cuda)
         self.pattern = torch.zeros_like(pixel_bounds)
 
     @torch.no_grad()
@@ -223,26 +214,13 @@ class NormalizedMomentum:
     The step of a pixel is its gradient to the power `grad_power`. Adam's first steps use the sign only (power 0) and
     spend the budget on pixels that hardly matter; with a power of 1 and few steps, a few pixels take all of it. The RMS
     of each step is the budget times `lr`, which needs no tuning per network. A pattern that exceeds the budget is
-    scaled down. `lr` falls by `lr_step` after each step, which averages over randomly drawn copies. `max_share` also
-    bounds each pixel, as a share of its bound.
+    scaled down. With `lr_decay`, `lr` falls after each step, which averages over randomly drawn copies.
     """
 
-    def __init__(
-        self,
-        pixel_bounds: Tensor,
-        lr: float,
-        *,
-        lr_step: float = 0.0,
-        grad_power: float = 0.5,
-        max_share: float | None = None,
-    ) -> None:
-        self._pixel_bounds, self._lr, self._lr_step, self._grad_power, self._max_share = (
-            pixel_bounds,
-            lr,
-            lr_step,
-            grad_power,
-            max_share,
-        )
+    def __init__(self, pixel_bounds: Tensor, recipe: Recipe) -> None:
+        self._pixel_bounds, self._lr, self._grad_power = pixel_bounds, recipe.lr, recipe.grad_power
+        self._lr_step = recipe.lr / recipe.steps if recipe.lr_decay else 0.0
+        self._bounds_pixels = recipe.budget.alpha is not None
         self._target_rms = TYPICAL_SHARE * _rms_per_image(pixel_bounds)
         self._velocity = torch.zeros_like(pixel_bounds)
         self.pattern = torch.zeros_like(pixel_bounds)
@@ -257,9 +235,9 @@ class NormalizedMomentum:
         self.pattern *= self._scale(self.pattern).clamp_max(1)
 
     def result(self) -> Tensor:
-        """The pattern, scaled to the RMS of the budget."""
+        """The pattern, scaled to the RMS of the budget; a budget stated as alpha also bounds each pixel."""
         pattern = self.pattern * self._scale(self.pattern)
-        return pattern if self._max_share is None else pattern.clamp(-self._max_share, self._max_share)
+        return pattern.clamp(-1, 1) if self._bounds_pixels else pattern
 
     def _scale(self, pattern: Tensor) -> Tensor:
         """The factor that scales patterns to the RMS of the budget; finite for a pattern of zeros."""

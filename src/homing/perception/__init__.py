@@ -1,7 +1,6 @@
 """Pixel budgets based on visibility, and quality metrics of changed photos."""
 
-from homing.perception.budgets import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named
-from homing.perception.jnd import jnd_map
+from homing.perception.budgets import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named, jnd_map
 from homing.perception.quality import Quality, measure
 
 __all__ = [
