@@ -199,13 +199,13 @@ def _has_float_values(image: Tensor) -> bool:
 
 
 def _load(photos: Sequence[Location | MemoryPhoto], positions: Sequence[int]) -> list[tuple[int, Photo | PhotoError]]:
-    loaded: list[tuple[int, Photo | PhotoError]] = []
-    for position in positions:
+    def load(position: int) -> Photo | PhotoError:
         try:
-            loaded.append((position, load_photo(photos[position])))
+            return load_photo(photos[position])
         except PhotoError as error:
-            loaded.append((position, error))
-    return loaded
+            return error
+
+    return [(position, load(position)) for position in positions]
 
 
 def _network_and_codebook(extractor: ExtractorLike | None, codebook: CodebookLike | None) -> tuple[Extractor, Codebook]:

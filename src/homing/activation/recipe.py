@@ -38,10 +38,9 @@ class Recipe:
             raise HomingError(f"constraint must be 'pixel' or 'image', got '{self.constraint}'")
         for name in ("steps", "lr", "grad_power", "image_weight", "eot_samples"):
             check_type(name, getattr(self, name), "a number")
-        if self.steps < 1 or self.steps != int(self.steps):
-            raise HomingError(f"steps must be a whole number of at least 1, got {self.steps}")
-        if self.eot_samples < 1 or self.eot_samples != int(self.eot_samples):
-            raise HomingError(f"eot_samples must be a whole number of at least 1, got {self.eot_samples}")
+        for name in ("steps", "eot_samples"):
+            if (count := getattr(self, name)) < 1 or count != int(count):
+                raise HomingError(f"{name} must be a whole number of at least 1, got {count}")
         if not self.lr > 0:
             raise HomingError(f"lr must be above 0, got {self.lr:g}")
         if not self.image_weight >= 0:

@@ -179,9 +179,8 @@ class ReleaseCheck:
             rejected = [photo for photo in photos if photo.rejection and not photo.error]
             for photo in rejected:
                 photo.share /= 2
-            strengths = [photo.candidate.strength / 2 for photo in rejected]
-            finer = [photo.candidate.finer for photo in rejected]
-            self._check(rejected, write_candidates(_changed(rejected), strengths, finer))
+            weaker = [(each.changed, each.candidate.strength / 2, each.candidate.finer) for each in rejected]
+            self._check(rejected, write_candidates(weaker))
         return self._results()
 
     def _check(
@@ -241,9 +240,13 @@ class ReleaseCheck:
     def _results(self) -> list[Activation | PhotoError]:
         """Write the last files, and measure what is released."""
         rewritten = [photo for photo in self._photos if photo.needs_last_file]
-        strengths = [0.0 if photo.rejection else photo.candidate.strength for photo in rewritten]
-        finer = [bool(photo.rejection) or photo.candidate.finer for photo in rewritten]
-        files = write_candidates(_changed(rewritten), strengths, finer, quick=False)
+        last = [
+            (each.changed, 0.0, True)
+            if each.rejection
+            else (each.changed, each.candidate.strength, each.candidate.finer)
+            for each in rewritten
+        ]
+        files = write_candidates(last, quick=False)
         for photo, file in zip(rewritten, files, strict=True):
             if isinstance(file, PhotoError):
                 photo.error = file
@@ -273,7 +276,7 @@ def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
         elif usual != finest:
             lossy.append(photo)
     # In other formats than JPEG only writing again can tell.
-    again = write_candidates(_changed(unknown), [photo.candidate.strength for photo in unknown], [True] * len(unknown))
+    again = write_candidates([(photo.changed, photo.candidate.strength, True) for photo in unknown])
     for photo, file in zip(unknown, again, strict=True):
         if isinstance(file, PhotoError):
             photo.error = file

@@ -57,6 +57,10 @@ class Candidate(NamedTuple):
     psnr: float
 
 
+Attempt = tuple[ChangedPhoto, float, bool]
+"""A photo, the strength of its change, and whether it is written finer, as in `Photo.encode`."""
+
+
 class Point(NamedTuple):
     """A strength, and the PSNR that was predicted or measured for it."""
 
@@ -64,33 +68,31 @@ class Point(NamedTuple):
     psnr: float
 
 
-def write_candidates(
-    photos: Sequence[ChangedPhoto], strengths: Sequence[float], finer: Sequence[bool], *, quick: bool = True
-) -> list[Candidate | PhotoError]:
-    """Write photos with their changes scaled by `strengths`, decode the files again, and measure them.
+def write_candidates(attempts: Sequence[Attempt], *, quick: bool = True) -> list[Candidate | PhotoError]:
+    """Write photos with their changes scaled, decode the files again, and measure them.
 
-    `finer` and `quick` as in `Photo.encode`. A photo that cannot be written gives its error.
+    `quick` as in `Photo.encode`. A photo that cannot be written gives its error.
     """
-    changes = (strength * each.change for each, strength in zip(photos, strengths, strict=True))
-    changed = apply_changes([each.photo for each in photos], changes)
+    changes = (strength * photo.change for photo, strength, _ in attempts)
+    changed = apply_changes([photo.photo for photo, _, _ in attempts], changes)
 
     def write(position: int) -> tuple[bytes, Tensor] | PhotoError:
+        photo, _, finer = attempts[position]
         try:
-            data = changed[position].encode(photos[position].format, finer[position], quick)
-            return data, Photo.decode(data, changed[position].name).pixels(photos[position].image.device)
+            data = changed[position].encode(photo.format, finer, quick)
+            return data, Photo.decode(data, photo.photo.name).pixels(photo.image.device)
         except PhotoError as error:
             return error
 
-    threads = min(torch.get_num_threads(), len(photos))
-    positions = range(len(photos))
+    threads = min(torch.get_num_threads(), len(attempts))
+    positions = range(len(attempts))
     files = list(prefetch_map(write, positions, threads=threads) if threads > 1 else map(write, positions))
-    written = {position: file for position, file in enumerate(files) if not isinstance(file, PhotoError)}
-    psnrs = psnr_batch([photos[position].image for position in written], [decoded for _, decoded in written.values()])
-    candidates = {
-        position: Candidate(*file, strengths[position], finer[position], psnr)
-        for (position, file), psnr in zip(written.items(), psnrs, strict=True)
-    }
-    return [file if isinstance(file, PhotoError) else candidates[position] for position, file in enumerate(files)]
+    written = [(*each, file) for each, file in zip(attempts, files, strict=True) if not isinstance(file, PhotoError)]
+    psnrs = iter(psnr_batch([photo.image for photo, *_ in written], [decoded for *_, (_, decoded) in written]))
+    return [
+        file if isinstance(file, PhotoError) else Candidate(*file, strength, finer, next(psnrs))
+        for (_, strength, finer), file in zip(attempts, files, strict=True)
+    ]
 
 
 def write_at_psnr(
@@ -101,18 +103,14 @@ def write_at_psnr(
     Where the target cannot be met, the file that comes closest.
     """
     if target_psnr is None:
-        return write_candidates(photos, [1.0] * len(photos), [finer] * len(photos))
+        return write_candidates([(photo, 1.0, finer) for photo in photos])
     strengths = predict_strengths(photos, target_psnr, finer=finer)
     best: dict[int, Candidate] = {}
     errors: dict[int, PhotoError] = {}
     points: list[list[Point]] = [[] for _ in photos]
     open_photos = list(range(len(photos)))
     while open_photos:
-        files = write_candidates(
-            [photos[index] for index in open_photos],
-            [strengths[index] for index in open_photos],
-            [finer] * len(open_photos),
-        )
+        files = write_candidates([(photos[index], strengths[index], finer) for index in open_photos])
         still_open = []
         for index, file in zip(open_photos, files, strict=True):
             if isinstance(file, PhotoError):

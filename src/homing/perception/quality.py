@@ -67,13 +67,10 @@ def measure_batch(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[Q
     """Quality of many pairs of (3, H, W) images on one device, which is synchronized once."""
     with torch.inference_mode():
         measured = torch.stack(map_by_shape(_measured, firsts, seconds)).tolist() if firsts else []
-    return [_quality(first.numel(), *each) for each, first in zip(measured, firsts, strict=True)]
-
-
-def _quality(count: int, error: float, ssim: float, max_change: float) -> Quality:
-    if not error:
-        return UNCHANGED
-    return Quality(psnr_from_error(error, count), ssim / count, round(255 * max_change, 3))
+    return [
+        Quality(psnr_from_error(error, count), ssim / count, round(255 * most, 3)) if error else UNCHANGED
+        for (error, ssim, most), count in zip(measured, map(Tensor.numel, firsts), strict=True)
+    ]
 
 
 def _measured(first: Tensor, second: Tensor) -> Tensor:

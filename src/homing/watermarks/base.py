@@ -126,7 +126,7 @@ def _choose(
     reason = None if right == len(message) else f"its file has {right} of {len(message)} bits right"
     (quality,) = measure_batch([changed.image], [best.decoded])
     if photo.format in QUICK_FORMATS:
-        (smaller,) = write_candidates([changed], [best.strength], [best.finer], quick=False)
+        (smaller,) = write_candidates([(changed, best.strength, best.finer)], quick=False)
         if isinstance(smaller, PhotoError):
             return smaller
         best = smaller
