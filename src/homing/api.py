@@ -224,11 +224,5 @@ def _network(extractor: ExtractorLike | None) -> Extractor:
     return _default_extractor() if extractor is None else extractors.load(extractor)
 
 
-@cache
-def _default_extractor() -> Extractor:
-    return extractors.load(_DEFAULT)
-
-
-@cache
-def _default_codebook() -> Codebook:
-    return codebooks.load(_DEFAULT)
+_default_extractor = cache(partial(extractors.load, _DEFAULT))
+_default_codebook = cache(partial(codebooks.load, _DEFAULT))

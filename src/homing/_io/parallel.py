@@ -39,6 +39,12 @@ def prefetch_map(
     yield from _prefetch(pool, work, items, max_pending=threads)
 
 
+def thread_map(work: Callable[[Item], Result], items: Sequence[Item], *, threads: int) -> list[Result]:
+    """The results of all items, in up to `threads` threads; a single item needs none."""
+    threads = min(threads, len(items))
+    return list(prefetch_map(work, items, threads=threads) if threads > 1 else map(work, items))
+
+
 def pipelined_map(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Like map, in one background thread, while the caller produces the next items."""
     yield from _prefetch(_ContextThreadPool(1), work, items, max_pending=2)
@@ -85,9 +91,7 @@ class _ContextThreadPool(ThreadPoolExecutor):
         return super().submit(copy_context().run, partial(work, *args, **kwargs))
 
 
-@cache
-def _persistent_pool(threads: int) -> _ContextThreadPool:
-    return _ContextThreadPool(threads)
+_persistent_pool = cache(_ContextThreadPool)
 
 
 def _prefetch(

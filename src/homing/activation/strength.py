@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from homing._io.parallel import prefetch_map
+from homing._io.parallel import thread_map
 from homing.activation.jpeg_psnr import JpegPsnr, predict_psnr
 from homing.errors import PhotoError
 from homing.perception.quality import psnr_batch, rms
@@ -84,9 +84,7 @@ def write_candidates(attempts: Sequence[Attempt], *, quick: bool = True) -> list
         except PhotoError as error:
             return error
 
-    threads = min(torch.get_num_threads(), len(attempts))
-    positions = range(len(attempts))
-    files = list(prefetch_map(write, positions, threads=threads) if threads > 1 else map(write, positions))
+    files = thread_map(write, range(len(attempts)), threads=torch.get_num_threads())
     written = [(*each, file) for each, file in zip(attempts, files, strict=True) if not isinstance(file, PhotoError)]
     psnrs = iter(psnr_batch([photo.image for photo, *_ in written], [decoded for *_, (_, decoded) in written]))
     return [

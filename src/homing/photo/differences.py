@@ -148,14 +148,14 @@ def _tiff_header(data: bytes) -> _Header:
 
 def _pillow_header(data: bytes) -> _Header:
     with Image.open(BytesIO(data)) as image:
-        jpeg = isinstance(image, JpegImagePlugin.JpegImageFile)
-        format = "JPEG" if jpeg else str(image.format)
+        format = str(image.format)
         found = _metadata(Metadata.of(data))
         found |= {"comment"} if image.info.get("comment") or _has_text(image) else set()
         found |= {"IPTC"} if _IPTC_RESOURCE in image.info.get("photoshop", {}) else set()
         tables: tuple[tuple[int, ...], ...] = ()
         chroma = None
         if isinstance(image, JpegImagePlugin.JpegImageFile):
+            format = "JPEG"  # MPO, too
             tables = tuple(tuple(image.quantization[layer[3]]) for layer in image.layer)
             chroma = tuple(size for layer in image.layer for size in layer[1:3]) if image.layers > 1 else None
         return _Header(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
@@ -89,20 +89,17 @@ class MemoryPhoto:
 
 def as_photos(photos: PhotosLike) -> list[Location | MemoryPhoto]:
     """The given photos, in order; PhotoError if any of them is not accepted. No path is read yet."""
-    found: list[Location | MemoryPhoto]
     if isinstance(photos, Mapping):
-        found = [_as_named_photo(name, photo) for name, photo in photos.items()]
-    elif is_one_photo(photos):
-        found = [_as_photo(photos)]
-    elif isinstance(photos, Tensor) and photos.ndim == 4:
-        found = [_from_tensor(each) for each in photos]
-    elif isinstance(photos, np.ndarray | Tensor) or not isinstance(photos, Iterable):
+        return _refuse_empty([_as_named_photo(name, photo) for name, photo in photos.items()])
+    if is_one_photo(photos):
+        return [_as_photo(photos)]
+    if isinstance(photos, np.ndarray | Tensor):
+        if photos.ndim != 4 or isinstance(photos, np.ndarray):
+            raise _refused(photos)
+        return _refuse_empty([_from_tensor(each) for each in photos])
+    if not isinstance(photos, Iterable):
         raise _refused(photos)
-    else:
-        found = [_as_photo(photo) for photo in photos]
-    if not found:
-        raise PhotoError("no photos were given; one or several are accepted")
-    return found
+    return _refuse_empty([_as_photo(photo) for photo in photos])
 
 
 def as_photo(photo: PhotoLike) -> Location | MemoryPhoto:
@@ -151,6 +148,12 @@ def read_square(path: Path, side: int) -> Square | PhotoError:
         if not ran_out_of_memory(error):
             raise
         return PhotoError(f"{path}: too large for the available memory")
+
+
+def _refuse_empty(photos: Sequence[Location | MemoryPhoto]) -> list[Location | MemoryPhoto]:
+    if not photos:
+        raise PhotoError("no photos were given; one or several are accepted")
+    return list(photos)
 
 
 def _refused(photo: object) -> PhotoError:
