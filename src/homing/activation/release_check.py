@@ -172,9 +172,9 @@ class ReleaseCheck:
         strength.
         """
         photos = [photo for photo in self._photos if photo.rejection is None]
-        lost = self._check(photos, write_at_psnr(_changed(photos), self._target_psnr), before_writing=True)
-        lossy = _lossy(lost)
-        self._check(lossy, write_at_psnr(_changed(lossy), self._target_psnr, finer=True))
+        strongest = write_at_psnr([each.changed for each in photos], self._target_psnr)
+        lossy = _lossy(self._check(photos, strongest, before_writing=True))
+        self._check(lossy, write_at_psnr([each.changed for each in lossy], self._target_psnr, finer=True))
         for _ in range(_HALVINGS):
             rejected = [photo for photo in photos if photo.rejection and not photo.error]
             for photo in rejected:
@@ -241,9 +241,11 @@ class ReleaseCheck:
         """Write the last files, and measure what is released."""
         rewritten = [photo for photo in self._photos if photo.needs_last_file]
         last = [
-            (each.changed, 0.0, True)
-            if each.rejection
-            else (each.changed, each.candidate.strength, each.candidate.finer)
+            (
+                each.changed,
+                0.0 if each.rejection else each.candidate.strength,
+                bool(each.rejection) or each.candidate.finer,
+            )
             for each in rewritten
         ]
         files = write_candidates(last, quick=False)
@@ -260,10 +262,6 @@ class ReleaseCheck:
         )
         measured = dict(zip((photo.index for photo in released), qualities, strict=True))
         return [photo.error or photo.activation(measured.get(photo.index)) for photo in self._photos]
-
-
-def _changed(photos: Sequence[_PhotoCheck]) -> list[ChangedPhoto]:
-    return [photo.changed for photo in photos]
 
 
 def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
