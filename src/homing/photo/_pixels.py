@@ -20,26 +20,21 @@ CMYK_CHANNELS = 4
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 
-# orientation -> (axes to flip, whether to swap rows and columns after that)
-_TRANSFORMS: dict[int, tuple[tuple[int, ...], bool]] = {
-    **{1: ((), False), 2: ((1,), False), 3: ((0, 1), False), 4: ((0,), False)},
-    **{5: ((), True), 6: ((0,), True), 7: ((0, 1), True), 8: ((1,), True)},
-}
+# By orientation, from 1 to 8: the axes to flip. For the last four, rows and columns are swapped after that.
+_FLIPS: tuple[tuple[int, ...], ...] = ((), (1,), (0, 1), (0,), (), (0,), (0, 1), (1,))
 
 _log = logging.getLogger("homing")
 
 
 def upright(array: Array, orientation: int) -> Array:
     """Turn a stored (H, W, ...) array upright, as a viewer does, by its EXIF orientation."""
-    axes, swap = _TRANSFORMS[orientation]
-    flipped = _flip(array, axes)
-    return flipped.swapaxes(0, 1) if swap else flipped
+    flipped = _flip(array, _FLIPS[orientation - 1])
+    return flipped.swapaxes(0, 1) if orientation > 4 else flipped
 
 
 def stored(array: Array, orientation: int) -> Array:
     """Turn an upright (H, W, ...) array to the orientation in which the file stores it."""
-    axes, swap = _TRANSFORMS[orientation]
-    return _flip(array.swapaxes(0, 1) if swap else array, axes)
+    return _flip(array.swapaxes(0, 1) if orientation > 4 else array, _FLIPS[orientation - 1])
 
 
 def _flip(array: Array, axes: tuple[int, ...]) -> Array:
