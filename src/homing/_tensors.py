@@ -106,14 +106,17 @@ def _group_by_shape(tensors: Sequence[Sequence[Tensor]], size_multiple: int) -> 
     for index, each in enumerate(zip(*tensors, strict=True)):
         indices.setdefault(tuple(_rounded_up(one.shape, size_multiple) for one in each), []).append(index)
     for shapes, group in indices.items():
-        pixels = max(shape[-2:].numel() for shape in shapes)
-        # On a CPU a single image fits the caches better.
-        count = max(1, _MAX_PIXELS // pixels) if tensors[0][0].is_cuda else 1
+        count = _stack_size(max(shape[-2:].numel() for shape in shapes), tensors[0][0].device)
         yield from (group[start : start + count] for start in range(0, len(group), count))
 
 
 def _rounded_up(shape: torch.Size, size_multiple: int) -> torch.Size:
     return torch.Size([*shape[:-2], *(-(-side // size_multiple) * size_multiple for side in shape[-2:])])
+
+
+def _stack_size(pixels: int, device: torch.device) -> int:
+    """The number of images per stack: 1 on a CPU, where a single image fits the caches better."""
+    return max(1, _MAX_PIXELS // pixels) if device.type == "cuda" else 1
 
 
 def cached_tensor(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -50,14 +50,19 @@ def _random_change(image: torch.Tensor) -> torch.Tensor:
     return JND(psnr=43.8).pixel_bound(image) * pattern
 
 
+def _predictor(photo: Photo, image: torch.Tensor, change: torch.Tensor, finer: bool = False) -> JpegPsnr:
+    tables = photo.jpeg_tables(finer=finer)
+    assert tables is not None
+    return JpegPsnr(photo, image, change, tables)
+
+
 @pytest.mark.parametrize("finer", [False, True])
 @pytest.mark.parametrize("name", FILES)
 def test_the_predicted_psnr_is_that_of_the_file(flower: Photo, name: str, finer: bool) -> None:
     photo = _photo(flower, **FILES[name])
     image = photo.pixels()
     change = _random_change(image)
-    predictor = JpegPsnr.of(photo, image, change, finer=finer)
-    assert predictor is not None
+    predictor = _predictor(photo, image, change, finer=finer)
     for strength in (0.6, 1.0, 1.8):
         written = Photo.decode(changed_photo(photo, strength * change).encode(finer=finer), "written")
         assert predict_psnr([predictor], [strength])[0] == pytest.approx(
@@ -70,7 +75,7 @@ def test_predictions_do_not_depend_on_the_batch(flower: Photo, name: str, monkey
     """Batches as on a GPU."""
     photos = [_photo(flower, size=size, **FILES[name]) for size in ((301, 205), (300, 240), (272, 208), (319, 193))]
     images = [photo.pixels() for photo in photos]
-    predictors = [JpegPsnr.of(photo, image, _random_change(image)) for photo, image in zip(photos, images, strict=True)]
+    predictors = [_predictor(photo, image, _random_change(image)) for photo, image in zip(photos, images, strict=True)]
     alone = [predict_psnr([each], [0.8])[0] for each in predictors]
     monkeypatch.setattr(_tensors, "_stack_size", lambda *_: 3)
     assert predict_psnr(predictors, [0.8] * 4) == pytest.approx(alone, abs=0.03)
@@ -81,8 +86,7 @@ def test_clipping_is_predicted(flower: Photo) -> None:
     photo = _photo(bright, quality=95, subsampling=0)
     image = photo.pixels()
     change = _random_change(image)
-    predictor = JpegPsnr.of(photo, image, change)
-    assert predictor is not None
+    predictor = _predictor(photo, image, change)
     written = Photo.decode(changed_photo(photo, change).encode(), "written")
     assert predict_psnr([predictor], [1.0])[0] == pytest.approx(measure(image, written.pixels()).psnr, abs=NEAR)
 
@@ -90,8 +94,7 @@ def test_clipping_is_predicted(flower: Photo) -> None:
 def test_predictions_do_not_depend_on_the_band_size(flower: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
     image = flower.pixels()
     change = _random_change(image)
-    predictor = JpegPsnr.of(flower, image, change, finer=True)
-    assert predictor is not None
+    predictor = _predictor(flower, image, change, finer=True)
     (whole,) = predict_psnr([predictor], [1.0])
     monkeypatch.setattr(jpeg_psnr, "_PIXELS_PER_BAND", 50_000)
     assert predict_psnr([predictor], [1.0])[0] == pytest.approx(whole, abs=1e-3)
@@ -100,8 +103,7 @@ def test_predictions_do_not_depend_on_the_band_size(flower: Photo, monkeypatch: 
 def test_unknown_jpeg_arithmetic_gives_no_prediction(photos: Path, flower: Photo) -> None:
     wide = _photo(flower, icc_profile=wide_gamut())
     for photo, format in ((Photo.load(photos / "chelsea.png"), None), (flower, "png"), (wide, None)):
-        image = photo.pixels()
-        assert JpegPsnr.of(photo, image, torch.zeros_like(image), format) is None
+        assert photo.jpeg_tables(format) is None
 
 
 def test_most_photos_are_written_once(

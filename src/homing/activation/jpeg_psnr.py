@@ -29,7 +29,7 @@ _SIZE_MULTIPLE = 64  # pixels: photos of about the same size are predicted toget
 
 
 class JpegPsnr:
-    """Predictor for one photo written as JPEG; image and change (3, H, W) are on one device."""
+    """Predictor for one photo written as JPEG with these tables; image and change (3, H, W) are on one device."""
 
     def __init__(self, photo: Photo, image: Tensor, change: Tensor, tables: JpegTables) -> None:
         self.original, self.change = photo.to_stored_orientation(image), photo.to_stored_orientation(change)
@@ -37,14 +37,6 @@ class JpegPsnr:
             self.original, self.change = self.original[:1], self.change.mean(dim=0, keepdim=True)
         self.steps = to_device(np.array(tables.quantization, np.float32).reshape(-1, 1, 8, 1, 8), image.device)
         self.sampling = tables.sampling
-
-    @classmethod
-    def of(
-        cls, photo: Photo, image: Tensor, change: Tensor, format: str | None = None, finer: bool = False
-    ) -> JpegPsnr | None:
-        """The predictor for a photo in a format, with finer tables or its own; None for formats other than JPEG."""
-        tables = photo.jpeg_tables(format, finer)
-        return None if tables is None else cls(photo, image, change, tables)
 
 
 @torch.inference_mode()

@@ -132,9 +132,9 @@ def predict_strengths(photos: Sequence[ChangedPhoto], target_psnr: float, *, fin
     """The strength to begin with: for JPEG that of a predicted PSNR, after which one file usually suffices."""
     strengths = [first_strength(each.change_rms, target_psnr) for each in photos]
     predictors = {
-        index: predictor
+        index: JpegPsnr(each.photo, each.image, each.change, tables)
         for index, each in enumerate(photos)
-        if each.change_rms and (predictor := JpegPsnr.of(each.photo, each.image, each.change, each.format, finer))
+        if each.change_rms and (tables := each.photo.jpeg_tables(each.format, finer))
     }
     points: list[list[Point]] = [[] for _ in photos]
     middle = target_psnr + _TOLERANCE / 2
