@@ -70,7 +70,7 @@ def test_broken_profile_is_ignored_with_one_warning(caplog):
     strength=st.floats(0, 0.2),
     seed=st.integers(0, 1000),
 )
-def test_with_change_stays_within_the_change(dtype, channels, orientation, strength, seed):
+def test_changed_photos_stay_within_the_change(dtype, channels, orientation, strength, seed):
     array = noise(33, 40, channels, dtype=dtype, seed=seed)
     photo = dataclasses.replace(Photo.decode(lossless(array, "PNG"), "a"), orientation=orientation)
     change = (torch.rand(photo.pixels().shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1) * strength
@@ -88,7 +88,7 @@ def test_with_change_stays_within_the_change(dtype, channels, orientation, stren
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_with_change_follows_the_orientation(orientation):
+def test_a_change_follows_the_orientation(orientation):
     photo = Photo.decode(saved(np.full((40, 50, 3), 100, np.uint8), "PNG", exif=exif(orientation)), "a")
     change = torch.zeros_like(photo.pixels())
     change[0, 2, 5] = 10 / 255
@@ -96,7 +96,7 @@ def test_with_change_follows_the_orientation(orientation):
     np.testing.assert_allclose(seen, change, atol=1e-6)
 
 
-def test_with_change_refuses_another_shape():
+def test_a_change_of_another_shape_is_refused():
     photo = Photo.decode(saved(scene(), "PNG"), "a.png")
     with pytest.raises(PhotoError, match=r"^a\.png: a change of \(3, 96, 128\) is expected, got \(3, 128, 96\)$"):
         changed_photo(photo, torch.zeros(3, 128, 96))
