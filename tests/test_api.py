@@ -43,7 +43,7 @@ def pixels(path: Path) -> torch.Tensor:
 
 
 def test_dir_lists_exactly_the_public_names_and_each_exists() -> None:
-    assert dir(homing) == sorted({*homing.__all__, *homing._PACKAGES})
+    assert dir(homing) == sorted({*homing.__all__, *PACKAGES})
     for name in dir(homing):
         assert getattr(homing, name) is not None
     with pytest.raises(AttributeError, match="module 'homing' has no attribute 'searching'"):
@@ -56,7 +56,7 @@ def test_type_checkers_see_the_public_names() -> None:
     assert names == {*dir(homing)} - {"__version__"}
 
 
-PACKAGES = homing._PACKAGES
+PACKAGES = [name for name, module in homing._MODULES.items() if not module]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

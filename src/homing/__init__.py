@@ -101,26 +101,9 @@ __version__ = version("homing")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Names are fetched when first used: `homing --help` must not wait for torch.
-_PACKAGES = (
-    "activation",
-    "bench",
-    "cluster",
-    "codebooks",
-    "collection",
-    "edits",
-    "errors",
-    "estimate",
-    "explain",
-    "extractors",
-    "indexes",
-    "objectives",
-    "perception",
-    "photo",
-    "service",
-    "training",
-    "watermarks",
-)
 _NAMES = {
+    "": "activation bench cluster codebooks collection edits errors estimate explain extractors indexes objectives"
+    " perception photo service training watermarks",
     "activation": "RECIPES Activation Recipe",
     "api": "activate activate_images available_codebooks available_extractors describe load_codebook load_extractor"
     " measure register_extractor",
@@ -136,9 +119,9 @@ _NAMES = {
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted((*_MODULES, "__version__"))
-__getattr__ = import_lazily(__name__, _MODULES | dict.fromkeys(_PACKAGES, ""))
+__all__ = sorted(("__version__", *(name for name, module in _MODULES.items() if module)))
+__getattr__ = import_lazily(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted((*__all__, *_PACKAGES))
+    return sorted(("__version__", *_MODULES))
