@@ -93,10 +93,7 @@ def toml(document: dict[str, Any]) -> str:
         lines += [f"[record{part}]", *recorded, "", f"[catalog{part}]", *sizes, ""]
     for engine in dict.fromkeys(row["engine"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["engine"] == engine]
-        lines += [
-            f"[search.{engine}]",
-            _line("references", "references", [f"{row['references']:,}" for row in rows]),
-        ]
+        lines += [f"[search.{engine}]", _line("references", "references", [f"{row['references']:,}" for row in rows])]
         lines += [_line(part, "MB", [_mb(row[part]) for row in rows]) for part in ("disk", "memory")]
         lines += [_line("save", "s", [f"{row['save_s']:.2f}" for row in rows])]
         for way in WAYS:

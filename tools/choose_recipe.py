@@ -51,16 +51,16 @@ def main(
 
 def _row(run: CodebookRun, recipe: Recipe | str) -> list[str]:
     started = time.perf_counter()
-    release_result = run.release(recipe)
-    milliseconds = 1000 * (time.perf_counter() - started) / len(release_result.files)
-    name = recipe.name if isinstance(recipe, Recipe) else recipe
-    found = run.search(run.copies(release_result.files, PAPER, name), 1, 1, name)
-    correct = run.copy_search(name, release_result.files, PAPER, found, 1).correct
+    released = run.release(recipe)
+    milliseconds = 1000 * (time.perf_counter() - started) / len(released.files)
+    name = released.name
+    found = run.search(run.copies(released.files, PAPER, name), 1, 1, name)
+    correct = run.copy_search(released, PAPER, found, 1).correct
     cells = [f"{correct.mean():.4f}", f"{correct[:, 0].mean():.4f}"]
-    if release_result.qualities:
-        cells += [f"{fmean(each.psnr for each in release_result.qualities):.2f}"]
-        cells += [f"{fmean(each.ssim for each in release_result.qualities):.4f}"]
-        cells += [f"{fmean(each.linf for each in release_result.qualities):.1f}", f"{milliseconds:.0f}"]
+    if released.qualities:
+        cells += [f"{fmean(each.psnr for each in released.qualities):.2f}"]
+        cells += [f"{fmean(each.ssim for each in released.qualities):.4f}"]
+        cells += [f"{fmean(each.linf for each in released.qualities):.1f}", f"{milliseconds:.0f}"]
     return [name, *cells, *[""] * (len(HEADINGS) - 1 - len(cells))]
 
 

@@ -10,8 +10,7 @@ import pytest
 from tests.bench.helpers import homing, skimage_photos
 
 from homing.bench.benches.detection import DetectionSettings
-from homing.bench.published import published_detection
-from homing.bench.scores import PrecisionRecall
+from homing.bench.scores import PrecisionRecall, published_detection
 from homing.edits import parse
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images

@@ -8,8 +8,7 @@ import pytest
 from tests.bench.helpers import homing, small_network, small_photos
 from tests.conftest import descriptors
 
-from homing.bench.published import published_gain
-from homing.bench.scores import gain_interval
+from homing.bench.scores import gain_interval, published_gain
 
 SPECS = ["IVF4,Flat", "PCA16,LSH", "Flat"]
 

@@ -8,7 +8,7 @@ import torch
 
 from homing.activation import RECIPES
 from homing.activation.optimize import optimize
-from homing.bench.plain_loop import plain
+from homing.bench.benches._speed_loop import plain
 from homing.extractors import describe_images
 from homing.objectives import objective_for
 from homing.perception import JND, measure

@@ -99,10 +99,7 @@ def test_stronger_activation_is_nearer_to_the_code(out: Path, photos: Path, rows
     for release, row in rows.items():
         originals, activated = (
             describe_images(extractor, [Photo.load(path).pixels() for path in paths])
-            for paths in (
-                [photos / name for name in PHOTOS],
-                [released(out, photos, release, name) for name in PHOTOS],
-            )
+            for paths in ([photos / name for name in PHOTOS], [released(out, photos, release, name) for name in PHOTOS])
         )
         distances = (activated - codebook.reconstruct(originals)).norm(dim=1)
         assert row["distance"][0] == pytest.approx(float(distances.mean()), abs=1e-3)

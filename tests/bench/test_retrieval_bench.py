@@ -61,11 +61,7 @@ def test_results_describe_the_measurement(out: Path, codebook) -> None:
         assert (row["psnr"] is not None and row["psnr"] >= 43.8) == activated
         assert row["activated"] == 4 * activated
     assert output["settings"]["photos"] == 4
-    assert output["settings"]["distractors"] == {
-        "photos": len(DISTRACTORS),
-        "descriptors": FOUND,
-        "bundled": False,
-    }
+    assert output["settings"]["distractors"] == {"photos": len(DISTRACTORS), "descriptors": FOUND, "bundled": False}
     assert output["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
     assert set(output["versions"]) == {"homing", "torch", "faiss", "pillow", "python"}
     assert output["hardware"]

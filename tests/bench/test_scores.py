@@ -9,13 +9,13 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import norm
 from sklearn.metrics import average_precision_score
 
-from homing.bench.published import published
 from homing.bench.scores import (
     Interval,
     average_precision,
     detection_interval,
     ivf_failure,
     precision_recall,
+    published,
     rank_of,
     recall_at,
     recall_at_false_match_rate,

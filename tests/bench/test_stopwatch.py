@@ -8,15 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from homing._io.parallel import prefetch_map
-from homing.activation import batch, release_check
+from homing.activation import pipeline, release_check
 from homing.bench.benches._speed_files import STAGES, Stopwatch
 from homing.extractors import describe_images
 from homing.photo import Photo
 
 
-def test_nested_stages_are_counted_by_their_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nested_stages_are_counted_by_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def take(seconds: float) -> None:
@@ -67,10 +65,10 @@ def test_functions_are_wrapped_in_every_module_and_restored(photos: Path, extrac
         pixels = Photo.load(photos / "flower.jpg").pixels()
         assert watch.seconds["decode"] > 0
         assert watch.seconds["describe"] == 0
-        assert batch.describe_images is not describe_images
+        assert pipeline.describe_images is not describe_images
         release_check.describe_images(extractor, [pixels])
         assert watch.seconds["describe"] > 0
-    assert batch.describe_images is release_check.describe_images is describe_images
+    assert pipeline.describe_images is release_check.describe_images is describe_images
     assert before == {stage: [_current(function) for function in functions] for stage, functions in STAGES.items()}
 
 

@@ -51,33 +51,20 @@ __all__ = [
 ]
 
 # Imported on first use: each bench needs other packages.
-_MODULES = {
-    "Bench": "base",
-    "Settings": "base",
-    "bench_names": "base",
-    "load_bench": "base",
-    "AnalysisBench": "benches.analysis",
-    "AnalysisSettings": "benches.analysis",
-    "CalibrationBench": "benches.calibration",
-    "CalibrationSettings": "benches.calibration",
-    "DetectionBench": "benches.detection",
-    "DetectionSettings": "benches.detection",
-    "EditsBench": "benches.edits",
-    "EditsSettings": "benches.edits",
-    "PaperBench": "benches.paper",
-    "PaperSettings": "benches.paper",
-    "QualityBench": "benches.quality",
-    "QualitySettings": "benches.quality",
-    "RetrievalBench": "benches.retrieval",
-    "RetrievalSettings": "benches.retrieval",
-    "SearchBench": "benches.search",
-    "SearchBenchSettings": "benches.search",
-    "SpeedBench": "benches.speed",
-    "SpeedSettings": "benches.speed",
-    "WatermarksBench": "benches.watermarks",
-    "WatermarksSettings": "benches.watermarks",
+_NAMES = {
+    "base": ["Bench", "Settings", "bench_names", "load_bench"],
+    "benches.analysis": ["AnalysisBench", "AnalysisSettings"],
+    "benches.calibration": ["CalibrationBench", "CalibrationSettings"],
+    "benches.detection": ["DetectionBench", "DetectionSettings"],
+    "benches.edits": ["EditsBench", "EditsSettings"],
+    "benches.paper": ["PaperBench", "PaperSettings"],
+    "benches.quality": ["QualityBench", "QualitySettings"],
+    "benches.retrieval": ["RetrievalBench", "RetrievalSettings"],
+    "benches.search": ["SearchBench", "SearchBenchSettings"],
+    "benches.speed": ["SpeedBench", "SpeedSettings"],
+    "benches.watermarks": ["WatermarksBench", "WatermarksSettings"],
 }
-__getattr__ = import_lazily(__name__, _MODULES)
+__getattr__ = import_lazily(__name__, {name: module for module, names in _NAMES.items() for name in names})
 
 
 def __dir__() -> list[str]:

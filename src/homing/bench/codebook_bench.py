@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -29,7 +30,8 @@ from homing.bench.data import (
     refuse_overlap,
 )
 from homing.bench.release import ReleasedPhoto
-from homing.bench.runs import CodebookRun, CopySearch
+from homing.bench.report import CsvTable
+from homing.bench.runs import INTERVALS, CodebookRun, CopySearch
 from homing.codebooks import Codebook
 from homing.codebooks.faiss_training import build_quantizer
 from homing.errors import HomingError, PhotoError
@@ -38,15 +40,21 @@ from homing.extractors.base import default_batch_size
 from homing.photo import LocalPhoto, Photo, find_photos
 from homing.training.codebooks import codebook_from_descriptors
 
+Measured = TypeVar("Measured")
 
-class CodebookBench(Bench):
+
+class CodebookBench(Bench, Generic[Measured]):
     """A bench that measures one codebook after the other."""
 
+    what: ClassVar[str]  # what is measured: the beginning of the summary
+    intervals: ClassVar[str] = INTERVALS  # how intervals are computed
+    csv_headings: ClassVar[Sequence[str]] = CopySearch.HEADINGS
     settings: PhotoSettings
 
     def __init__(self, settings: PhotoSettings, progress: Progress, command: str = "") -> None:
         super().__init__(settings, progress, command)
         self.runs: list[CodebookRun] = []
+        self.measured: list[Measured] = []  # what a bench keeps for its report besides rows
         self.searches: list[CopySearch] = []
 
     def measure(self) -> None:
@@ -64,6 +72,26 @@ class CodebookBench(Bench):
     def measure_codebook(self, run: CodebookRun) -> None:
         """Measure one codebook."""
 
+    @abstractmethod
+    def facts(self) -> Mapping[str, object]:
+        """What results.json and the page tell of the settings, besides the counts."""
+
+    def about(self) -> Mapping[str, object]:
+        """Counts of photos and distractors, the settings, and how intervals are computed."""
+        first = self.runs[0]
+        distractors = {
+            "photos": first.distractors.photos,
+            "descriptors": len(first.distractors.descriptors),
+            "bundled": first.distractors.codes is not None,
+        }
+        counts = {"photos": len(first.originals), "distractors": distractors}
+        return {**counts, **self.facts(), "intervals": self.intervals}
+
+    @property
+    def has_cells(self) -> dict[str, bool]:
+        """Whether the index of each codebook has cells."""
+        return {run.codebook.name: run.codebook.has_cells for run in self.runs}
+
     def numbers(self) -> Mapping[str, object]:
         """The codebooks."""
         books = [run.codebook for run in self.runs]
@@ -74,24 +102,23 @@ class CodebookBench(Bench):
             }
         }
 
-    def counts(self) -> dict[str, object]:
-        """The numbers of photos and distractors, with which the settings of a report begin."""
-        first = self.runs[0]
-        distractors = {
-            "photos": first.distractors.photos,
-            "descriptors": len(first.distractors.descriptors),
-            "bundled": first.distractors.codes is not None,
-        }
-        return {"photos": len(first.originals), "distractors": distractors}
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        return f"{self.what}: {self.among()}"
 
     def among(self) -> str:
         """The numbers of photos, references and distractors, in one sentence."""
         first = self.runs[0]
         photos, distractors = len(first.originals), len(first.distractors.descriptors)
-        text = f"{photos:,} photos among {photos + distractors:,} references, {distractors:,} of them distractors"
+        among = f"{photos:,} photos among {photos + distractors:,} references, {distractors:,} of them distractors"
         if first.distractors.codes is not None:
-            return f"{text} bundled with the codebook, compared by their codes in every search."
-        return f"{text}, from {first.distractors.photos:,} distinct photos."
+            return f"{among} bundled with the codebook, compared by their codes in every search."
+        return f"{among}, from {first.distractors.photos:,} distinct photos."
+
+    def csv(self) -> CsvTable | None:
+        """A row for each search, if the bench keeps its searches."""
+        lines = (line for search in self.searches for line in search.lines())
+        return CsvTable(headings=self.csv_headings, rows=lines) if self.searches else None
 
 
 def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[CodebookRun]:
@@ -99,12 +126,15 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
     index = settings if isinstance(settings, IndexSettings) and settings.index else None
     books = _load_codebooks(settings.books, index.index if index else ())
     # Check everything before any work: a missing file must not end the run hours later.
-    networks = [_load_extractor(book) for book in books]
+    networks = []
+    for book in books:
+        networks.append(extractors.load(book.extractor))
+        book.check(networks[-1])
     trained = extractors.load(index.extractor) if index else None
     photos = find_photos([settings.photos])[: settings.limit]
     distractor_photos = _check_inputs(settings, photos, index.train_photos if index else None)
     if index and index.train_photos and trained:
-        check_specs(index.index, index.train_photos, trained, index.descriptors)
+        _check_specs(index.index, index.train_photos, trained, index.descriptors)
     if settings.distractor_photos is None:
         for book in books:
             check_bundled_distractors(book)
@@ -113,19 +143,23 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
             read_descriptor_set(settings.distractor_photos, network, settings.distractors)
     prepare_output_folder(settings.out)
 
-    def measured_runs() -> Iterator[CodebookRun]:
-        for book, network in zip(books, networks, strict=True):
-            yield _codebook_run(settings, book, network, photos, distractor_photos, progress)
+    def start(book: Codebook, network: Extractor, failures: Sequence[str] = ()) -> CodebookRun:
+        distractors = _distractors(settings, book, network, distractor_photos, progress)
+        with progress(f"{book.name}: describing the photos", len(photos)) as advance:
+            originals, descriptors, unreadable = describe_photos(network, photos, advance)
+        failed = [*distractors.failures, *unreadable, *failures]
+        return CodebookRun(settings, book, network, originals, descriptors, distractors, failed, progress)
+
+    def runs() -> Iterator[CodebookRun]:
+        yield from map(start, books, networks)
         for spec in index.index if index else ():
             assert index is not None and index.train_photos is not None and trained is not None
             book, failures = trained_codebook(
                 spec, index.train_photos, trained, settings.out, progress, descriptors=index.descriptors
             )
-            run = _codebook_run(settings, book, trained, photos, distractor_photos, progress)
-            run.failures.extend(failures)
-            yield run
+            yield start(book, trained, failures)
 
-    return measured_runs()
+    return runs()
 
 
 def _check_inputs(settings: PhotoSettings, photos: Sequence[LocalPhoto], train: Path | None) -> list[LocalPhoto]:
@@ -141,28 +175,9 @@ def _check_inputs(settings: PhotoSettings, photos: Sequence[LocalPhoto], train: 
         photos, distractor_photos, "among the photos and among the distractors; it cannot be its own distractor"
     )
     for inputs, what in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
-        refuse_overlap(
-            inputs,
-            train_photos,
-            f"{what} and among the training photos; an index is measured on photos it was not trained on",
-        )
+        trained_on = "among the training photos; an index is measured on photos it was not trained on"
+        refuse_overlap(inputs, train_photos, f"{what} and {trained_on}")
     return distractor_photos
-
-
-def _codebook_run(
-    settings: PhotoSettings,
-    book: Codebook,
-    network: Extractor,
-    photos: Sequence[LocalPhoto],
-    distractor_photos: Sequence[LocalPhoto],
-    progress: Progress,
-) -> CodebookRun:
-    distractors = _distractors(settings, book, network, distractor_photos, progress)
-    with progress(f"{book.name}: describing the photos", len(photos)) as advance:
-        originals, descriptors, unreadable = describe_photos(network, photos, advance)
-    return CodebookRun(
-        settings, book, network, originals, descriptors, distractors, [*distractors.failures, *unreadable], progress
-    )
 
 
 def _distractors(
@@ -218,13 +233,7 @@ def _load_codebooks(named: Sequence[str], index: Sequence[str]) -> list[Codebook
     return books
 
 
-def _load_extractor(codebook: Codebook) -> Extractor:
-    extractor = extractors.load(codebook.extractor)
-    codebook.check(extractor)
-    return extractor
-
-
-def check_specs(specs: Sequence[str], train_photos: Path, extractor: Extractor, descriptors: int | None) -> None:
+def _check_specs(specs: Sequence[str], train_photos: Path, extractor: Extractor, descriptors: int | None) -> None:
     """Refuse specs that cannot be trained, before any other work."""
     if train_photos.is_file():
         count = len(read_descriptor_set(train_photos, extractor, descriptors).descriptors)

@@ -19,14 +19,14 @@ GRAY, ACCENT = "#858c96", "#1f5fa8"
 # After Okabe and Ito: distinguishable with color blindness.
 _OTHERS = ("#d55e00", "#009e73", "#b0559c", "#c79a00", "#56b4e9")
 PALETTE = (ACCENT, *_OTHERS, GRAY)
-_INK, _LINE = "#3c4450", "#e3e6ea"
+INK, _LINE = "#3c4450", "#e3e6ea"
 _STYLE = {
     "font.size": 10,
-    "text.color": _INK,
+    "text.color": INK,
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -38,7 +38,7 @@ _STYLE = {
     **{
         f"{axis}tick.{name}": value
         for axis in "xy"
-        for name, value in {"color": _INK, "major.width": 0.6, "minor.width": 0.4}.items()
+        for name, value in {"color": INK, "major.width": 0.6, "minor.width": 0.4}.items()
     },
     "lines.linewidth": 1.6,
     "lines.markersize": 4,
@@ -92,7 +92,7 @@ def bars(axes: matplotlib.axes.Axes, shares: Mapping[str, Sequence[Share]]) -> d
         heights = [share for share, _, _ in measured]
         reach = [[share - low for share, low, _ in measured], [high - share for share, _, high in measured]]
         axes.bar(bar_positions[name], heights, width, color=color[name], label=name)
-        axes.errorbar(bar_positions[name], heights, yerr=reach, fmt="none", ecolor=_INK, elinewidth=0.7)
+        axes.errorbar(bar_positions[name], heights, yerr=reach, fmt="none", ecolor=INK, elinewidth=0.7)
     axes.grid(visible=False, axis="x")
     return bar_positions
 

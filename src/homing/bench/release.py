@@ -9,19 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from statistics import fmean
+from typing import Any
 
 from homing import __version__
 from homing._io.files import report_write_errors, write_atomically
 from homing.activation import Recipe, activate_batch
 from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, ReleasePipeline, batch_size_for
+from homing.activation.release_check import Activation
+from homing.bench.base import PASSIVE
 from homing.bench.data import file_state
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor
 from homing.perception import Quality
 from homing.photo import Photo, PhotoFile
+from homing.watermarks.embedding import MarkedPhoto
 
+ModifiedPhoto = Activation | MarkedPhoto
 _QUALITY = {field.name for field in fields(Quality)}
 
 
@@ -37,30 +42,6 @@ class ReleasedPhoto:
     seed: int
 
 
-class ModifiedPhoto(Protocol):
-    """The result for one photo: the bytes to release and their measured quality."""
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file."""
-        ...
-
-    @property
-    def state(self) -> str:
-        """`unchanged` if the pixels are those of the original."""
-        ...
-
-    @property
-    def reason(self) -> str | None:
-        """Why the photo has this state."""
-        ...
-
-    @property
-    def quality(self) -> Quality:
-        """Quality of the file, decoded again."""
-        ...
-
-
 @dataclass(frozen=True)
 class ReleaseResult:
     """The files of one recipe or watermark, the quality of the modified ones, and errors of photos not released.
@@ -68,11 +49,22 @@ class ReleaseResult:
     An unchanged photo is released without modification and has no entry in `qualities`.
     """
 
+    name: str  # of the recipe or watermark
     files: list[ReleasedPhoto]
-    qualities: list[Quality]
-    failures: list[str]
-    seconds: float
+    qualities: list[Quality] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    seconds: float = 0.0
     activated: list[ReleasedPhoto] = field(default_factory=list)  # the modified files, in the order of the qualities
+
+    def columns(self) -> dict[str, Any]:
+        """Number of files, and means over the modified ones, for a row of results.json."""
+        return {
+            "photos": len(self.files),
+            "activated": len(self.qualities),
+            "psnr": fmean(quality.psnr for quality in self.qualities) if self.qualities else None,
+            "ssim": fmean(quality.ssim for quality in self.qualities) if self.qualities else None,
+            "seconds_per_photo": None if self.name == PASSIVE else self.seconds / len(self.files),
+        }
 
 
 def release(
@@ -86,14 +78,8 @@ def release(
 ) -> ReleaseResult:
     """Activate photos and write them to the folder under their source names; `advance` is called for each photo."""
     modify = partial(activate_batch, extractor=extractor, codebook=codebook, recipe=recipe)
-    return release_modified(
-        originals,
-        folder,
-        modify=modify,
-        key=f"{codebook.fingerprint} {recipe!r}",
-        advance=advance,
-        size=batch_size_for(extractor.device),
-    )
+    key, size = f"{codebook.fingerprint} {recipe!r}", batch_size_for(extractor.device)
+    return release_modified(originals, folder, modify=modify, key=key, advance=advance, size=size)
 
 
 def release_modified(
@@ -119,17 +105,17 @@ def release_modified(
         advance()
     for _ in ReleasePipeline(source=_read, activate=modify, sink=log.write, size=size).run(remaining):
         advance()
-    release_result = ReleaseResult([], [], [], sum(log.entry(original)["seconds"] for original in originals))
-    for original in originals:
-        entry = log.entry(original)
+    entries = [log.entries[original.source] for original in originals]
+    released = ReleaseResult(folder.name, [], seconds=sum(entry["seconds"] for entry in entries))
+    for original, entry in zip(originals, entries, strict=True):
         if entry["state"] == "failed":
-            release_result.failures.append(entry["reason"])
+            released.failures.append(entry["reason"])
             continue
-        release_result.files.append(replace(original, file=folder / original.source))
+        released.files.append(replace(original, file=folder / original.source))
         if entry["state"] != "unchanged":
-            release_result.qualities.append(Quality(**entry["quality"]))
-            release_result.activated.append(release_result.files[-1])
-    return release_result
+            released.qualities.append(Quality(**entry["quality"]))
+            released.activated.append(released.files[-1])
+    return released
 
 
 class _Log:
@@ -138,51 +124,41 @@ class _Log:
     def __init__(self, folder: Path, key: str) -> None:
         self._path = folder.with_name(f"{folder.name}.jsonl")  # next to the folder of photos, not inside
         self._folder = folder
-        self._entries: dict[str, dict[str, Any]] = {}
+        self.entries: dict[str, dict[str, Any]] = {}
         self._last = time.perf_counter()  # when the previous photo was finished
         with report_write_errors(self._path):
             folder.mkdir(parents=True, exist_ok=True)
             first, *lines = list(self._lines()) or [None]
             if first == {"key": key}:
-                self._entries = {entry["source"]: entry for entry in lines if _is_valid_entry(entry)}
-            whole = [{"key": key}, *self._entries.values()]
+                self.entries = {entry["source"]: entry for entry in lines if _is_valid_entry(entry)}
+            whole = [{"key": key}, *self.entries.values()]
             write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in whole).encode())
 
     def is_current(self, original: ReleasedPhoto) -> bool:
         """Whether this photo was released and neither it nor the released file changed since."""
-        entry = self._entries.get(original.source, {"state": "failed"})
-        if entry["state"] == "failed" or entry["photo"] != file_state(original.file):
-            return False
-        return bool(entry["file"] == file_state(self._folder / original.source))
-
-    def entry(self, original: ReleasedPhoto) -> dict[str, Any]:
-        """The log entry of a photo."""
-        return self._entries[original.source]
+        entry = self.entries.get(original.source)
+        files = [file_state(original.file), file_state(self._folder / original.source)]
+        return entry is not None and [entry["photo"], entry["file"]] == files
 
     def write(self, batch: Sequence[tuple[ReleasedPhoto, ModifiedPhoto | PhotoError]]) -> list[ReleasedPhoto]:
         """Write the files of a batch, and log the result of each photo."""
         for original, result in batch:
-            if not isinstance(result, PhotoError):
-                target = self._folder / original.source
+            entry: dict[str, Any] = {"source": original.source, "photo": file_state(original.file)}
+            if isinstance(result, PhotoError):
+                entry |= {"state": "failed", "reason": str(result)}
+            else:
+                target, quality = self._folder / original.source, asdict(result.quality).items()
                 with report_write_errors(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     write_atomically(target, result.data)
-            self._add(original, result)
+                finite = {name: value if math.isfinite(value) else None for name, value in quality}
+                entry |= {"state": result.state, "reason": result.reason, "quality": finite, "file": file_state(target)}
+            now = time.perf_counter()
+            entry["seconds"], self._last = now - self._last, now
+            self.entries[original.source] = entry
+            with report_write_errors(self._path), self._path.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
         return [original for original, _ in batch]
-
-    def _add(self, original: ReleasedPhoto, result: ModifiedPhoto | PhotoError) -> None:
-        now = time.perf_counter()
-        seconds, self._last = now - self._last, now
-        entry: dict[str, Any] = {"source": original.source, "photo": file_state(original.file), "seconds": seconds}
-        if isinstance(result, PhotoError):
-            entry |= {"state": "failed", "reason": str(result)}
-        else:
-            quality = {name: value if math.isfinite(value) else None for name, value in asdict(result.quality).items()}
-            written = file_state(self._folder / original.source)
-            entry |= {"state": result.state, "reason": result.reason, "quality": quality, "file": written}
-        self._entries[original.source] = entry
-        with report_write_errors(self._path), self._path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
 
     def _lines(self) -> Iterator[Any]:
         """All complete lines; the last one may be truncated."""
@@ -194,13 +170,16 @@ class _Log:
 
 
 def _is_valid_entry(entry: Any) -> bool:
-    """Whether an entry has the format that `_Log` writes; photos of other entries are released again."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
-        return False
-    if not isinstance(entry.get("seconds"), int | float) or entry.get("state") == "failed":
-        return False
-    quality = entry.get("quality")
-    return isinstance(quality, dict) and set(quality) == _QUALITY and {"state", "photo", "file"} <= set(entry)
+    """Whether an entry is of a released photo and has the format that `_Log` writes; others are released again."""
+    keys = {"source", "photo", "seconds", "state", "file", "quality"}
+    return (
+        isinstance(entry, dict)
+        and keys <= set(entry)
+        and isinstance(entry["source"], str)
+        and isinstance(entry["seconds"], int | float)
+        and isinstance(entry["quality"], dict)
+        and set(entry["quality"]) == _QUALITY
+    )
 
 
 def _read(originals: Sequence[ReleasedPhoto]) -> list[tuple[ReleasedPhoto, PhotoFile | PhotoError]]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,10 +14,7 @@ from torch import Tensor
 
 from homing.activation import Recipe, resolve_recipe
 from homing.bench.base import PASSIVE, PhotoSettings, Progress
-from homing.bench.data import (
-    DescriptorSet,
-    describe_copies,
-)
+from homing.bench.data import DescriptorSet, describe_copies
 from homing.bench.figures import Share
 from homing.bench.references import Neighbors, Probes, References
 from homing.bench.release import ReleasedPhoto, ReleaseResult, release
@@ -50,22 +46,12 @@ class CopySearch:
     found: Neighbors
     ranks: np.ndarray
 
+    HEADINGS: ClassVar = ("codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "is_correct")
+
     @property
     def correct(self) -> np.ndarray:
         """Whether the nearest reference of each copy is correct: (P, E)."""
         return np.asarray(self.ranks == 0)
-
-    HEADINGS: ClassVar[Sequence[str]] = (
-        "codebook",
-        "recipe",
-        "probes",
-        "photo",
-        "edit",
-        "rank",
-        "found",
-        "distance",
-        "is_correct",
-    )
 
     def lines(self) -> Iterator[list[object]]:
         """A CSV row for each search."""
@@ -112,24 +98,17 @@ class CodebookRun:
     def release(self, recipe: Recipe | str) -> ReleaseResult:
         """The released files; errors of photos that cannot be released are added to the failures."""
         if recipe == PASSIVE:
-            return ReleaseResult(self.originals, [], [], 0.0)
-        chosen = resolve_recipe(recipe)
-        folder = self.settings.out / "released" / self.codebook.name / chosen.name
-        with self.progress(f"{self.codebook.name}: activating, {chosen.name}", len(self.originals)) as advance:
-            release_result = release(
-                self.originals,
-                folder,
-                extractor=self.extractor,
-                codebook=self.codebook,
-                recipe=chosen,
-                advance=advance,
+            return ReleaseResult(PASSIVE, self.originals)
+        chosen, book = resolve_recipe(recipe), self.codebook
+        folder = self.settings.out / "released" / book.name / chosen.name
+        with self.progress(f"{book.name}: activating, {chosen.name}", len(self.originals)) as advance:
+            released = release(
+                self.originals, folder, extractor=self.extractor, codebook=book, recipe=chosen, advance=advance
             )
-        if not release_result.files:
-            raise HomingError(
-                f"no photo could be released with {chosen}; the first error: {release_result.failures[0]}"
-            )
-        self.failures.extend(release_result.failures)
-        return release_result
+        if not released.files:
+            raise HomingError(f"no photo could be released with {chosen}; the first error: {released.failures[0]}")
+        self.failures.extend(released.failures)
+        return released
 
     def copies(
         self, files: Sequence[ReleasedPhoto], edits: Sequence[Edit], what: str, *, variants: bool = False
@@ -146,28 +125,12 @@ class CodebookRun:
         return found
 
     def copy_search(
-        self,
-        recipe: str,
-        files: Sequence[ReleasedPhoto],
-        edits: Sequence[Edit],
-        found: Neighbors,
-        search: Probes | str,
+        self, released: ReleaseResult, edits: Sequence[Edit], found: Neighbors, search: Probes | str
     ) -> CopySearch:
         """What was found for the copies of the files of one release, file by file."""
-        ranks = rank_of(found.ids, self.true_ids(files).repeat(len(edits))).reshape(-1, len(edits))
-        sources = [file.source for file in files]
-        return CopySearch(self, recipe, search, sources, [edit.label for edit in edits], found.top1(), ranks)
-
-    def release_columns(self, recipe: str, release_result: ReleaseResult) -> dict[str, Any]:
-        """What rows of results.json say of a release: PSNR and SSIM are means over the activated files."""
-        qualities, photos = release_result.qualities, len(release_result.files)
-        return {
-            "photos": photos,
-            "activated": len(qualities),
-            "psnr": fmean(quality.psnr for quality in qualities) if qualities else None,
-            "ssim": fmean(quality.ssim for quality in qualities) if qualities else None,
-            "seconds_per_photo": release_result.seconds / photos if recipe != PASSIVE else None,
-        }
+        ranks = rank_of(found.ids, self.true_ids(released.files).repeat(len(edits))).reshape(-1, len(edits))
+        sources, labels = [file.source for file in released.files], [edit.label for edit in edits]
+        return CopySearch(self, released.name, search, sources, labels, found.top1(), ranks)
 
     def true_ids(self, files: Sequence[ReleasedPhoto]) -> np.ndarray:
         """The reference (P,) that is correct for each of these files."""

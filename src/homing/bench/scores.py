@@ -1,4 +1,4 @@
-"""Metrics of searches: recall and its intervals, precision, and cell failures.
+"""Metrics of searches: recall and its intervals, precision, and cell failures; and the paper's own figures.
 
 A search returns ids (Q, k) of the nearest references, nearest first and -1 if there are fewer, and their distances
 (Q, k). `true_ids` (Q,) are the ids of the references that the queries are copies of; -1 for a negative query, a copy of
@@ -7,13 +7,23 @@ a photo that is not a reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from homing.errors import HomingError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PAPER_INDEX = "IVF4096,PQ8x8"  # the index of most published figures
 
 
 class Interval(NamedTuple):
@@ -202,18 +212,14 @@ def _bootstrap_counts(photos: int, seed: int = 0, rounds: int = 1000) -> np.ndar
     """How often each of P photos is sampled in P draws: (rounds, P)."""
     _check_not_empty(photos)
     rng = np.random.default_rng(seed)
-    return np.stack([_sample_counts(rng, photos) for _ in range(rounds)]).astype(float)
+    draws = (rng.integers(photos, size=photos) for _ in range(rounds))
+    return np.stack([np.bincount(draw, minlength=photos) for draw in draws]).astype(float)
 
 
 def _central_interval(values: np.ndarray | Sequence[float], share: float = 0.95) -> Interval:
     """The interval that contains this share of the values, with equal tails."""
     low, high = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
     return Interval(float(low), float(high))
-
-
-def _sample_counts(rng: np.random.Generator, count: int) -> np.ndarray:
-    """How often each of `count` items is sampled in `count` draws with replacement."""
-    return np.bincount(rng.integers(max(count, 1), size=count), minlength=count)
 
 
 def _hits(ids: np.ndarray, true_ids: np.ndarray) -> np.ndarray:
@@ -225,3 +231,40 @@ def _hits(ids: np.ndarray, true_ids: np.ndarray) -> np.ndarray:
 def _check_not_empty(positives: int) -> None:
     if not positives:
         raise HomingError("nothing to score: expected at least one copy of a photo that is a reference, got none")
+
+
+@cache
+def published() -> dict[str, Any]:
+    """The paper's figures by name; the recall of a row is by edit."""
+    figures: dict[str, Any] = tomllib.loads(files("homing.bench").joinpath("paper.toml").read_text(encoding="utf-8"))
+    for row in (*figures["table"], *figures["watermarks"]):
+        row["recall"] = dict(zip(figures["edits"], row["recall"], strict=True))
+    figures["quality"] = {name: Spread(*pair) for name, pair in figures["quality"].items()}
+    return figures
+
+
+def published_recall(row: Mapping[str, Any]) -> dict[str, str]:
+    """The recall of a published row by edit, and its mean, as cells of a table."""
+    return {**{label: f"{share:.2f}" for label, share in row["recall"].items()}, "mean": f"{row['mean']:.2f}"}
+
+
+def published_gain(index: str, probes: int, recipe: str) -> tuple[float, float] | None:
+    """The paper's mean recall for this index, passive and with a recipe, if it reports both.
+
+    In the table of indexes, those with cells have one probe.
+    """
+    rows = [row for row in published()["table"] if row["probes"] == probes]
+    if probes == 1 or not index.startswith("IVF"):
+        rows += published()["indexes"]
+    means = {row["recipe"]: row["mean"] for row in rows if row["index"] == index}
+    return (means["passive"], means[recipe]) if recipe in means else None
+
+
+def published_detection(index: str, probes: int | str, recipe: str, edits: Sequence[str]) -> str:
+    """The paper's µAP with this index, or its factor over passive, if it reports it for these edits."""
+    if list(edits) != ["random"] or probes == "exact" or (index.startswith("IVF") and probes != 1):
+        return ""
+    if (index, recipe) == (PAPER_INDEX, "paper"):
+        return f"×{published()['average_precision_gain'][0]['gain']:.1f}"
+    same = [row for row in published()["indexes"] if (row["index"], row["recipe"]) == (index, recipe)]
+    return f"{same[0]['average_precision']:.2f}" if same else ""

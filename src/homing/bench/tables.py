@@ -11,6 +11,8 @@ Row = Mapping[str, Any]
 """A row of results.json."""
 Column = str | Callable[[Row], str]
 """A cell of a row: a key, or a function of the row."""
+Columns = Mapping[str, Column]
+"""Columns of a table by heading."""
 
 STEM = re.compile(r"[a-z0-9][a-z0-9_-]*")
 # Digits with signs, optionally a power of ten and a short unit; a dash for a missing number.
@@ -27,6 +29,23 @@ class Table:
     rows: Sequence[Sequence[str]]
     groups: Sequence[int] = ()
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        caption: str,
+        columns: Columns,
+        rows: Iterable[Row],
+        *,
+        published: Sequence[Mapping[str, str]] = (),
+        groups: Sequence[int] = (),
+    ) -> Table:
+        """A table of these columns with a line for each row, and published lines, by heading, below a rule."""
+        lines = [cells(row, columns) for row in rows]
+        theirs = [[line.get(heading, "") for heading in columns] for line in published]
+        groups = [*groups, len(lines)] if published else groups
+        return cls(name=name, caption=caption, headings=list(columns), rows=[*lines, *theirs], groups=groups)
+
     def __post_init__(self) -> None:
         assert STEM.fullmatch(self.name), self.name
         assert all(len(row) == len(self.headings) for row in self.rows), "a row has more or fewer cells than headings"
@@ -34,17 +53,38 @@ class Table:
     @property
     def number_columns(self) -> list[bool]:
         """Which columns hold numbers, judged by the majority of cells: 'exact' may be among the probes."""
-        return [_holds_numbers([row[column] for row in self.rows]) for column in range(len(self.headings))]
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.headings)
+        filled = ([cell for cell in column if cell.strip()] for column in columns)
+        return [bool(each) and 2 * sum(map(bool, map(_NUMBER.fullmatch, each))) >= len(each) for each in filled]
 
 
-def cells(row: Row, columns: Iterable[Column]) -> list[str]:
+def cells(row: Row, columns: Columns) -> list[str]:
     """The cells of a row."""
-    return [str(row[column]) if isinstance(column, str) else column(row) for column in columns]
+    return [str(row[column]) if isinstance(column, str) else column(row) for column in columns.values()]
 
 
-def fixed(value: float | None, digits: int) -> str:
-    """A number with this many decimals; empty if there is none."""
+def transposed(rows: Sequence[Row], columns: Columns) -> list[list[str]]:
+    """A line for each column: its heading, then its cells."""
+    return [list(line) for line in zip(columns, *(cells(row, columns) for row in rows), strict=True)]
+
+
+def fixed(value: Any, digits: int) -> str:
+    """A number or a spread with this many decimals; empty if there is none."""
     return "" if value is None else f"{value:.{digits}f}"
+
+
+def number(key: str, digits: int) -> Column:
+    """A column of numbers with this many decimals."""
+    return lambda row: fixed(row[key], digits)
+
+
+def by_label(key: str, labels: Iterable[str], digits: int) -> dict[str, Column]:
+    """A column for each label, of a row that has a number for each under this key."""
+
+    def column(label: str) -> Column:
+        return lambda row: fixed(row[key][label], digits)
+
+    return {label: column(label) for label in labels}
 
 
 def with_interval(value: float, interval: tuple[float, float]) -> str:
@@ -55,11 +95,6 @@ def with_interval(value: float, interval: tuple[float, float]) -> str:
 def group_starts(keys: Sequence[object]) -> list[int]:
     """The rows whose key differs from that of the row before."""
     return [number for number in range(1, len(keys)) if keys[number] != keys[number - 1]]
-
-
-def _holds_numbers(column: Sequence[str]) -> bool:
-    filled = [cell for cell in column if cell.strip()]
-    return bool(filled) and 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in filled) >= len(filled)
 
 
 # Markdown: characters that would end a cell or be read as markup; an underscore inside a word is not.
@@ -138,7 +173,8 @@ def latex(table: Table, caption: str) -> str:
             body.append(r"\midrule")
         body.append(_row(row))
     columns = "".join("c" if numbers else "l" for numbers in table.number_columns)
-    shrink, end = (r"\resizebox{\linewidth}{!}{%" + "\n", "}") if _is_wide(table) else ("", "")
+    width = sum(2 + max(map(len, column)) for column in zip(table.headings, *table.rows, strict=True))
+    shrink, end = (r"\resizebox{\linewidth}{!}{%" + "\n", "}") if width > _LINE else ("", "")
     lines = [
         _NEEDS,
         r"\begin{table}[t]",
@@ -162,8 +198,3 @@ def escape_latex(text: str) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(escape_latex(cell) for cell in cells) + r" \\"
-
-
-def _is_wide(table: Table) -> bool:
-    columns = zip(table.headings, *table.rows, strict=True)
-    return sum(2 + max(len(cell) for cell in column) for column in columns) > _LINE

@@ -7,32 +7,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from homing.bench.figures import Figure, bars
-from homing.bench.published import published
+from homing.bench.figures import INK, Figure, bars
 from homing.bench.runs import LABELS, recall_shares
+from homing.bench.scores import published
 from homing.bench.tables import Row
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
-    from homing.bench.benches.analysis import CodebookAnalysis
-
-_BINS = 60
+    from homing.bench.benches.analysis import AnalyzedRecipe
 
 
-def histograms_figure(name: str, measured: CodebookAnalysis) -> Figure:
+def histograms_figure(name: str, recipes: Sequence[AnalyzedRecipe]) -> Figure:
     """The paper's histogram of distances: a panel for each recipe."""
     groups = {
         each.row["recipe"]: {
             "released x": each.squared[:, LABELS.index("identity")],
             "edited copies x̂": each.squared.ravel(),
-            "unrelated y": measured.unrelated,
+            "unrelated y": each.unrelated,
         }
-        for each in measured.recipes
+        for each in recipes
     }
     last = max(float(values.max()) for group in groups.values() for values in group.values())
-    bins = np.linspace(0, last, _BINS)
+    bins = np.linspace(0, last, 60)
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         panels = canvas.subplots(len(groups), sharex=True, squeeze=False)[:, 0]
@@ -45,7 +43,7 @@ def histograms_figure(name: str, measured: CodebookAnalysis) -> Figure:
 
     return Figure(
         name=name,
-        caption=f"Squared distances to the code of the original, {measured.run.codebook.name}: of released "
+        caption=f"Squared distances to the code of the original, {recipes[0].row['codebook']}: of released "
         "files, of their edited copies, and of unrelated photos. Each histogram has the same area; lines are means.",
         draw=draw,
         size=(6.4, 1.2 + 1.6 * len(groups)),
@@ -62,9 +60,9 @@ def _histogram(axes: matplotlib.axes.Axes, group: dict[str, np.ndarray], bins: n
     axes.set_ylabel("density")
 
 
-def failures_figure(name: str, measured: CodebookAnalysis) -> Figure:
+def failures_figure(name: str, recipes: Sequence[AnalyzedRecipe]) -> Figure:
     """By edit: the share of copies in another cell and, below, the recall."""
-    rows = [each.row for each in measured.recipes]
+    rows = [each.row for each in recipes]
     has_cells = rows[0]["failure"] is not None
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
@@ -79,7 +77,7 @@ def failures_figure(name: str, measured: CodebookAnalysis) -> Figure:
             axes.set_ylim(0, 1.04)
         panels[0].legend(ncols=len(rows) + 1, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
-    codebook = measured.run.codebook.name
+    codebook = rows[0]["codebook"]
     caption = (
         f"Copies in another cell than their original and, below, the recall at rank 1 with one probe, {codebook}; "
     )
@@ -101,7 +99,7 @@ def _failures(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
     bar_positions, random = bars(axes, shares), LABELS.index("random")
     theirs = {bar_positions[recipe][random]: known[recipe] for recipe in shares if recipe in known}
     heights = list(theirs.values())
-    axes.plot(list(theirs), heights, "D", color="#3c4450", markeredgecolor="white", label="SSCD, published")
+    axes.plot(list(theirs), heights, "D", color=INK, markeredgecolor="white", label="SSCD, published")
 
 
 def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:

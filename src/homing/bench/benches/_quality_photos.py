@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from homing.bench.base import PASSIVE
 from homing.bench.data import CachedArray, cache_key, file_state
@@ -40,10 +41,16 @@ class PhotoQuality(NamedTuple):
 
     photo: str
     state: str
-    quality: Quality | None
-    lpips: float | None
-    distance: float | None
-    copies_found: int | None
+    quality: Quality | None = None
+    lpips: float | None = None
+    distance: float | None = None
+    copies_found: int | None = None
+
+    def cells(self) -> list[object]:
+        """The cells of a CSV row."""
+        of, found = self.quality, "" if self.copies_found is None else self.copies_found
+        quality = [f"{of.psnr:.3f}", f"{of.ssim:.5f}", f"{of.linf:g}"] if of else [""] * 3
+        return [self.photo, self.state, *quality, fixed(self.lpips, 5), fixed(self.distance, 5), found]
 
 
 @dataclass(frozen=True)
@@ -52,22 +59,28 @@ class ReleaseQuality:
 
     run: CodebookRun
     row: Row
-    release_result: ReleaseResult
+    released: ReleaseResult
     photos: list[PhotoQuality]
 
+    def pixels(self, source: str) -> Tensor | None:
+        """The pixels of the released file of a photo, if it was released."""
+        files = (each.file for each in self.released.files if each.source == source)
+        file = next(files, None)
+        return None if file is None else Photo.load(file).pixels()
 
-def measure_lpips(run: CodebookRun, release_result: ReleaseResult, name: str, distance: Distance) -> list[float]:
+
+def measure_lpips(run: CodebookRun, released: ReleaseResult, distance: Distance) -> list[float]:
     """LPIPS between each activated file of a release and its original, in the order of the files; cached."""
     originals = {original.source: original.file for original in run.originals}
-    pairs = [(originals[file.source], file.file) for file in release_result.activated]
+    pairs = [(originals[file.source], file.file) for file in released.activated]
     if not pairs:
         return []
-    key = cache_key("lpips", [[*file_state(original), *file_state(released)] for original, released in pairs])
+    key = cache_key("lpips", [[*file_state(before), *file_state(after)] for before, after in pairs])
     cache = CachedArray(run.settings.out / f"lpips-{key}.npy", (len(pairs),), np.float32)
-    with run.progress(f"{run.codebook.name}: measuring LPIPS, {name}", len(pairs)) as advance:
-        for position, (original, released) in enumerate(pairs):
+    with run.progress(f"{run.codebook.name}: measuring LPIPS, {released.name}", len(pairs)) as advance:
+        for position, (before, after) in enumerate(pairs):
             if position >= cache.count:
-                measured = distance(Photo.load(original).pixels(), Photo.load(released).pixels())
+                measured = distance(Photo.load(before).pixels(), Photo.load(after).pixels())
                 cache.append(np.array([measured], np.float32))
             advance()
     return [float(each) for each in cache.rows]
@@ -75,32 +88,23 @@ def measure_lpips(run: CodebookRun, release_result: ReleaseResult, name: str, di
 
 def photo_qualities(
     run: CodebookRun,
-    release_result: ReleaseResult,
-    name: str,
+    released: ReleaseResult,
     lpips: Sequence[float],
     distances: Sequence[float],
     correct: np.ndarray,
 ) -> Iterator[PhotoQuality]:
     """The result for each photo of a release."""
-    activated = {file.source: number for number, file in enumerate(release_result.activated)}
-    positions = {file.source: position for position, file in enumerate(release_result.files)}
-    for original in run.originals:
-        position, number = positions.get(original.source), activated.get(original.source)
-        if position is None:
-            yield PhotoQuality(original.source, "failed", None, None, None, None)
+    activated = {file.source: number for number, file in enumerate(released.activated)}
+    positions = {file.source: position for position, file in enumerate(released.files)}
+    for source in (original.source for original in run.originals):
+        if source not in positions:
+            yield PhotoQuality(source, "failed")
             continue
-        state = PASSIVE if name == PASSIVE else "unchanged" if number is None else "activated"
-        quality = None if number is None else release_result.qualities[number]
-        lpips_value = None if number is None or not lpips else lpips[number]
-        found = int(correct[position].sum())
-        yield PhotoQuality(original.source, state, quality, lpips_value, distances[position], found)
-
-
-def photo_cells(photo: PhotoQuality) -> list[object]:
-    quality = photo.quality
-    measured = ["", "", ""] if quality is None else [f"{quality.psnr:.3f}", f"{quality.ssim:.5f}", f"{quality.linf:g}"]
-    found = "" if photo.copies_found is None else photo.copies_found
-    return [photo.photo, photo.state, *measured, fixed(photo.lpips, 5), fixed(photo.distance, 5), found]
+        number, position = activated.get(source), positions[source]
+        state = PASSIVE if released.name == PASSIVE else "unchanged" if number is None else "activated"
+        quality = None if number is None else released.qualities[number]
+        lpips_value = lpips[number] if lpips and number is not None else None
+        yield PhotoQuality(source, state, quality, lpips_value, distances[position], int(correct[position].sum()))
 
 
 class _Column(NamedTuple):
@@ -154,17 +158,14 @@ def picture_rows(run: CodebookRun, releases: Sequence[ReleaseQuality], count: in
         before = Photo.load(original.file).pixels()
         captions, after, changed = [], {}, {}
         for each in releases:
-            photo, recipe = each.photos[number], each.row["recipe"]
+            photo, recipe, pixels = each.photos[number], each.row["recipe"], each.pixels(original.source)
             captions.append(f"{recipe} {photo.quality or photo.state}")
-            released = next((file for file in each.release_result.files if file.source == original.source), None)
-            if released is not None:
-                pixels = Photo.load(released.file).pixels()
+            if pixels is not None:
                 after[f"after, {recipe}"] = _small(to_image(pixels))
                 changed[f"difference ×{MAGNIFY}, {recipe}"] = _small(difference(before, pixels))
         first, last = {"before": _small(to_image(before))}, {"pixel bound (JND map)": _small(jnd_picture(before))}
-        yield PictureRow(
-            caption=f"{original.source}: {'; '.join(captions)}", pictures={**first, **after, **changed, **last}
-        )
+        caption = f"{original.source}: {'; '.join(captions)}"
+        yield PictureRow(caption=caption, pictures={**first, **after, **changed, **last})
 
 
 def budgets_figure(compared: Sequence[ReleaseQuality]) -> Figure | None:
@@ -177,11 +178,10 @@ def budgets_figure(compared: Sequence[ReleaseQuality]) -> Figure | None:
     before = Photo.load(original.file).pixels()
     columns = [_Column("original", to_image(before), jnd_picture(before), "pixel bound (JND map)")]
     for each in compared:
-        released = next(file.file for file in each.release_result.files if file.source == original.source)
-        after = Photo.load(released).pixels()
-        columns.append(
-            _Column(str(each.row["budget"]), to_image(after), difference(before, after), _caption(each, number))
-        )
+        after = each.pixels(original.source)
+        assert after is not None
+        change, caption = difference(before, after), _caption(each, number)
+        columns.append(_Column(str(each.row["budget"]), to_image(after), change, caption))
     return Figure(
         name="budgets",
         caption=f"{original.source}, released with {compared[0].row['recipe']} and each budget, and the difference "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -94,14 +94,11 @@ class Stopwatch:
             for stage, functions in stages.items():
                 for function in functions:
                     for owner, name in _owners(function):
-                        stack.callback(setattr, owner, name, vars(owner)[name])
-                        setattr(owner, name, self._counted(stage, vars(owner)[name]))
+                        before = vars(owner)[name]
+                        stack.callback(setattr, owner, name, before)
+                        timed = self.timed(stage, getattr(before, "__func__", before))
+                        setattr(owner, name, classmethod(timed) if isinstance(before, classmethod) else timed)
             yield
-
-    def _counted(self, stage: str, value: Any) -> Any:
-        if isinstance(value, classmethod):
-            return classmethod(self.timed(stage, value.__func__))
-        return self.timed(stage, value)
 
 
 def _owners(function: Callable[..., Any]) -> list[tuple[Any, str]]:
@@ -138,72 +135,51 @@ def time_files(
 
     The first round is not counted; its files are edited and searched for.
     """
-    release = partial(_release, photos=photos, extractor=extractor, codebook=codebook)
+
+    def release(config: LoopConfig, folder: Path, stopwatch: Stopwatch) -> tuple[list[Outcome], float]:
+        """The outcomes and the seconds they took; the collection and the released files are in the folder."""
+        folder.mkdir()
+        with (
+            Collection.create(
+                folder / COLLECTION, codebook=codebook, with_distractors=has_distractors, extractor=extractor
+            ) as collection,
+            stopwatch.timing(STAGES),
+        ):
+            started = time.perf_counter()
+            with collection.lock_for_writing():
+                outcomes = release_photos(
+                    collection,
+                    find_photos([photos]),
+                    folder / "released",
+                    recipe=config.recipe,
+                    loop=stopwatch.timed("loop", config.loop),
+                    on_outcome=lambda _: advance(),
+                )
+            return outcomes, time.perf_counter() - started
+
+    has_distractors = codebooks.has_distractors(codebook)
     count = sum(1 for _ in photos.iterdir())
     first_rounds: dict[str, list[Outcome]] = {}
     ms_per_photo: dict[str, list[float]] = {config.name: [] for config in loop_configs}
     stopwatches = {config.name: Stopwatch(list(STAGES)) for config in loop_configs}
     with progress("File to file", (1 + rounds) * len(loop_configs) * count) as advance:
         for config in loop_configs:
-            first_rounds[config.name], _ = release(
-                config, folder=folder / config.name, stopwatch=Stopwatch(list(STAGES)), advance=advance
-            )
-        failures = [
-            f"{each.photo}: {each.reason}"
-            for outcomes in first_rounds.values()
-            for each in outcomes
-            if each.state == "failed"
-        ]
+            first_rounds[config.name], _ = release(config, folder / config.name, Stopwatch(list(STAGES)))
+        outcomes = [each for released in first_rounds.values() for each in released]
+        failures = [f"{each.photo}: {each.reason}" for each in outcomes if each.state == "failed"]
         if len(failures) == count * len(loop_configs):
             raise HomingError(f"no photo could be released; the first error: {failures[0]}")
         for config in [*loop_configs] * rounds:
             with tempfile.TemporaryDirectory(dir=folder) as again:
-                outcomes, seconds = release(
-                    config, folder=Path(again, config.name), stopwatch=stopwatches[config.name], advance=advance
-                )
+                outcomes, seconds = release(config, Path(again, config.name), stopwatches[config.name])
             ms_per_photo[config.name].append(1000 * seconds / len(outcomes))
     rows = [_row(name, each, stopwatches[name], rounds * count) for name, each in ms_per_photo.items()]
-    distractors = len(codebooks.bundled_distractors(codebook)) if codebooks.has_distractors(codebook) else 0
+    distractors = len(codebooks.bundled_distractors(codebook)) if has_distractors else 0
     recalls: dict[str, float | None] = dict.fromkeys([PASSIVE, *first_rounds])
     if distractors:
         with progress("Editing and searching", (1 + len(loop_configs)) * count) as advance:
             recalls |= _recalls(first_rounds, folder, extractor, advance)
     return FilesResult(rows, recalls, distractors, failures)
-
-
-def _release(
-    config: LoopConfig,
-    *,
-    photos: Path,
-    folder: Path,
-    extractor: Extractor,
-    codebook: Codebook,
-    stopwatch: Stopwatch,
-    advance: Callable[[], None],
-) -> tuple[list[Outcome], float]:
-    """The outcomes and the seconds they took; the collection and the released files are in the folder."""
-    folder.mkdir()
-    with (
-        Collection.create(
-            folder / COLLECTION,
-            codebook=codebook,
-            with_distractors=codebooks.has_distractors(codebook),
-            extractor=extractor,
-        ) as collection,
-        stopwatch.timing(STAGES),
-    ):
-        started = time.perf_counter()
-        loop = stopwatch.timed("loop", config.loop)
-        with collection.lock_for_writing():
-            outcomes = release_photos(
-                collection,
-                find_photos([photos]),
-                folder / "released",
-                recipe=config.recipe,
-                loop=loop,
-                on_outcome=lambda _: advance(),
-            )
-        return outcomes, time.perf_counter() - started
 
 
 def _row(name: str, rounds: list[float], stopwatch: Stopwatch, released: int) -> Row:

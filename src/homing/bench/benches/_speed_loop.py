@@ -1,4 +1,4 @@
-"""The loop alone: milliseconds per photo and memory of the plain loop and of homing."""
+"""The paper's loop, implemented directly; milliseconds per photo and memory of it and of the loop of homing."""
 
 from __future__ import annotations
 
@@ -23,15 +23,60 @@ from homing._tensors import map_by_shape, memory_in_use
 from homing.activation import RECIPES, Recipe
 from homing.activation.optimize import NetworkInputs, gradient_descent, optimize
 from homing.activation.pipeline import Loop
-from homing.bench.plain_loop import plain, plain_descent
 from homing.codebooks import Codebook
 from homing.errors import HomingError
 from homing.extractors import Extractor, NetworkExtractor, describe_images
-from homing.objectives import objective_for
+from homing.objectives import Objective, objective_for
+from homing.perception.budgets import is_grayscale
 from homing.photo import Photo
 
 Item = TypeVar("Item")
 MB = 2**20
+
+
+def plain(images: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe) -> list[Tensor]:
+    """The change of each (3, H, W) image, by `plain_descent`."""
+    originals = [pixels.to(extractor.device) for pixels in images]
+    pixel_bounds = [recipe.budget.pixel_bound(original) for original in originals]
+    changes = plain_descent(originals, pixel_bounds, extractor=extractor, objective=objective, recipe=recipe)
+    return [change.to(pixels.device) for change, pixels in zip(changes, images, strict=True)]
+
+
+def plain_descent(
+    originals: Sequence[Tensor],
+    pixel_bounds: Sequence[Tensor],
+    *,
+    extractor: Extractor,
+    objective: Objective,
+    recipe: Recipe,
+) -> list[Tensor]:
+    """I = I_o + pixel_bound · tanh(δ), with δ of the photo's size, initially 0; Adam, in single precision.
+
+    Only steps, lr and image_weight of the recipe are used, as in recipe paper. Layers of the network are not fused.
+    """
+    network = extractor.unfolded() if isinstance(extractor, NetworkExtractor) else extractor
+    # Gray photos stay gray: one change for all channels.
+    deltas = [
+        torch.zeros_like(bound[: 1 if is_grayscale(original[None]) else 3], requires_grad=True)
+        for original, bound in zip(originals, pixel_bounds, strict=True)
+    ]
+
+    def changes() -> list[Tensor]:
+        return [bound * torch.tanh(delta) for bound, delta in zip(pixel_bounds, deltas, strict=True)]
+
+    adam = torch.optim.Adam(deltas, lr=recipe.lr)
+    # TF32 would round the inputs of convolutions to 10 bits on recent GPUs.
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        for _ in range(recipe.steps):
+            changed = changes()
+            images = [original + change for original, change in zip(originals, changed, strict=True)]
+            descriptors = network(torch.stack([network.resize(image) for image in images]))
+            image_loss = torch.stack([change.square().mean() for change in changed])
+            adam.zero_grad()
+            (objective(descriptors) + recipe.image_weight * image_loss).sum().backward()  # type: ignore[no-untyped-call]
+            adam.step()
+        with torch.no_grad():
+            return changes()
 
 
 @dataclass(frozen=True)
@@ -69,9 +114,8 @@ def time_loops(
         extractor = extractor.compiled()  # the plain loop uses the network without compilation
     rows = []
     for batch in batches:
-        calls = {
-            config.name: _call(config, _repeat_to_size(images, batch), extractor, codebook) for config in loop_configs
-        }
+        some = _repeat_to_size(images, batch)
+        calls = {config.name: _call(config, some, extractor, codebook) for config in loop_configs}
         ms_per_photo: dict[str, list[float]] = {name: [] for name in calls}
         memory: dict[str, float | None] = dict.fromkeys(calls)
         for _ in range(rounds + 1):

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,12 @@ from homing.bench.benches._analysis_figures import failures_figure, histograms_f
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.data import DescriptorSet
 from homing.bench.figures import Figure, numbered_name
-from homing.bench.published import published
 from homing.bench.references import CollectionSearch, search_collection
 from homing.bench.release import ReleaseResult
 from homing.bench.report import CsvTable
-from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch
-from homing.bench.scores import ivf_failure, recall_columns, recall_intervals, spread
-from homing.bench.tables import Row, Table
+from homing.bench.runs import LABELS, CodebookRun, CopySearch
+from homing.bench.scores import ivf_failure, published, recall_columns, recall_intervals, spread
+from homing.bench.tables import Column, Columns, Row, Table, number, transposed
 from homing.codebooks import Codebook
 from homing.collection import Collection
 from homing.edits import PAPER
@@ -46,25 +46,19 @@ class AnalysisSettings(PhotoSettings):
 
 @dataclass(frozen=True)
 class AnalyzedRecipe:
-    """A row and its copies (P, E): squared distance, whether it is in the original's cell, rank with one probe."""
+    """A row and its copies (P, E): squared distance, whether it is in the original's cell, rank with one probe.
+
+    `unrelated` are squared distances (N,) of unrelated pairs, the same for all recipes of a codebook.
+    """
 
     row: Row
     search: CopySearch
     squared: np.ndarray
     same_cell: np.ndarray
-
-
-@dataclass(frozen=True)
-class CodebookAnalysis:
-    """The results for one codebook; squared distances (N,) of unrelated pairs."""
-
-    run: CodebookRun
-    recipes: list[AnalyzedRecipe]
     unrelated: np.ndarray
-    compatibility: dict[str, Any] | None
 
 
-class AnalysisBench(CodebookBench):
+class AnalysisBench(CodebookBench[list[AnalyzedRecipe]]):
     """Measure why edited copies are found: distances to their codes, and how many fall into another cell.
 
     The bench also checks that activated photos do not change the results for the others. Run the same command again to
@@ -76,46 +70,35 @@ class AnalysisBench(CodebookBench):
     """
 
     title = "Why edited copies are found"
+    what = "Distances to the codes, and cells with one probe"
     settings_class = AnalysisSettings
     settings: AnalysisSettings
 
     def __init__(self, settings: AnalysisSettings, progress: Progress, command: str = "") -> None:
         super().__init__(settings, progress, command)
-        self.measured: list[CodebookAnalysis] = []
+        self.compatibilities: list[dict[str, Any]] = []  # one for each codebook
 
     def measure_codebook(self, run: CodebookRun) -> None:
         """Measure each recipe, passive first, and whether activated photos change the results for others."""
-        recipes = run.supported_recipes([PASSIVE, *self.settings.recipes])
+        recipes, analyzed = run.supported_recipes([PASSIVE, *self.settings.recipes]), []
         unrelated = unrelated_distances(run.codebook, run.descriptors.numpy(), run.distractors)
-        analyzed, compatibility = [], None
         for recipe in recipes:
-            release_result = run.release(recipe)
-            copies = run.copies(release_result.files, PAPER, recipe)
-            analyzed.append(_analyze(run, recipe, release_result, copies, unrelated))
-            if recipe == PASSIVE and len(recipes) > 1 and len(release_result.files) > 1:
-                compatibility = measure_compatibility(run, copies, recipes[1])
-        self.measured.append(CodebookAnalysis(run, analyzed, unrelated, compatibility))
+            released = run.release(recipe)
+            copies = run.copies(released.files, PAPER, recipe)
+            analyzed.append(_analyze(run, released, copies, unrelated))
+            if recipe == PASSIVE and len(recipes) > 1 and len(released.files) > 1:
+                self.compatibilities.append(measure_compatibility(run, copies, recipes[1]))
+        self.measured.append(analyzed)
         self.rows.extend(each.row for each in analyzed)
 
-    @property
-    def compatibilities(self) -> list[dict[str, Any]]:
-        """The checks of all codebooks."""
-        return [measured.compatibility for measured in self.measured if measured.compatibility]
-
-    def summary(self) -> str:
-        """What was measured, in one line."""
-        return f"Distances to the codes, and cells with one probe: {self.among()}"
-
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
+    def facts(self) -> Mapping[str, object]:
+        """Edits, recipes, and how distances of unrelated pairs are computed."""
         return {
-            **self.counts(),
             "edits": LABELS,
             "recipes": self._recipes(),
             "distances": "squared",
-            "unrelated_pairs": len(self.measured[0].unrelated),
+            "unrelated_pairs": len(self.measured[0][0].unrelated),
             "seed": SEED,
-            "intervals": INTERVALS,
         }
 
     def numbers(self) -> Mapping[str, object]:
@@ -124,35 +107,41 @@ class AnalysisBench(CodebookBench):
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """A row for each group of distances, and for each edit."""
-        headings = ["", *(f"{row['codebook']},\n{row['recipe']}" for row in self.rows)]
-        nothing = [""] * len(self.rows)
-        lines = [["mean squared distance to the code", *nothing]]
-        lines += [[f"  {name}", *(f"{row[name].mean:.3f}" for row in self.rows)] for name in _GROUPS]
-        lines += [["p_f / recall, one probe", *nothing]]
-        lines += [
-            [f"  {label}", *(" / ".join(_failure_and_recall(row, label)) for row in self.rows)] for label in LABELS
-        ]
+
+        def mean(name: str) -> Column:
+            return lambda row: f"{row[name].mean:.3f}"
+
+        def failure_and_recall(label: str) -> Column:
+            return lambda row: " / ".join(_failure_and_recall(row, label))
+
         checks = {(each["codebook"], each["recipe"]): _yes(each["equal"]) for each in self.compatibilities}
+        columns: dict[str, Column] = {
+            "mean squared distance to the code": lambda _: "",
+            **{f"  {name}": mean(name) for name in _GROUPS},
+            "p_f / recall, one probe": lambda _: "",
+            **{f"  {label}": failure_and_recall(label) for label in LABELS},
+        }
         if checks:
-            under = [checks.get((row["codebook"], row["recipe"]), "") for row in self.rows]
-            lines.append(["other photos: same results", *under])
-        return headings, lines
+            columns["other photos: same results"] = lambda row: checks.get((row["codebook"], row["recipe"]), "")
+        return ["", *(f"{row['codebook']},\n{row['recipe']}" for row in self.rows)], transposed(self.rows, columns)
 
     def tables(self) -> list[Table]:
         """Distances; cells by edit; and whether results for others stay the same."""
-        distances = Table(
-            name="distances",
-            caption="Squared distances to the code q(x_o) of the original, mean ± standard deviation: of the released "
+        distances = Table.of(
+            "distances",
+            "Squared distances to the code q(x_o) of the original, mean ± standard deviation: of the released "
             "file, of its copies (all fourteen edits; identity is the file itself), and of unrelated photos. "
             "For sign codes, distances are those of the index: with LSH the number of bits that differ, with RaBitQ "
             "its estimate.",
-            headings=["codebook", "index", "recipe", *_GROUPS],
-            rows=[
-                [row["codebook"], row["spec"], row["recipe"], *(f"{row[name]:.3f}" for name in _GROUPS)]
-                for row in self.rows
-            ],
+            {
+                "codebook": "codebook",
+                "index": "spec",
+                "recipe": "recipe",
+                **{name: number(name, 3) for name in _GROUPS},
+            },
+            self.rows,
         )
-        return [distances, self._cells(), *self._compatibility()]
+        return [distances, self._cells(), *([self._compatibility()] if self.compatibilities else [])]
 
     def _recipes(self) -> list[str]:
         return list(dict.fromkeys(row["recipe"] for row in self.rows))
@@ -183,30 +172,31 @@ class AnalysisBench(CodebookBench):
             groups=range(0, len(rows), len(LABELS)),
         )
 
-    def _compatibility(self) -> list[Table]:
-        rows = [
-            [
-                *(each["codebook"], each["recipe"], f"{each['activated']} of {each['photos']}", str(each["copies"])),
-                *(f"{each['before']:.3f}", f"{each['after']:.3f}", _yes(each["equal"])),
-            ]
-            for each in self.compatibilities
-        ]
-        table = Table(
-            name="compatibility",
-            caption="Results for photos that are not activated, before and after others in the same collection are: "
+    def _compatibility(self) -> Table:
+        columns: Columns = {
+            "codebook": "codebook",
+            "recipe": "recipe",
+            "activated": lambda row: f"{row['activated']} of {row['photos']}",
+            "copies of others": "copies",
+            "recall before": number("before", 3),
+            "after": number("after", 3),
+            "same results": lambda row: _yes(row["equal"]),
+        }
+        return Table.of(
+            "compatibility",
+            "Results for photos that are not activated, before and after others in the same collection are: "
             "all their copies are searched for with one probe. The collection holds at most the first "
             f"{MAX_PHOTOS} photos, and no distractors.",
-            headings=["codebook", "recipe", "activated", "copies of others", "recall before", "after", "same results"],
-            rows=rows,
+            columns,
+            self.compatibilities,
         )
-        return [table] if rows else []
 
     def figures(self) -> list[Figure]:
         """Two figures for each codebook."""
         figures = []
-        for number, measured in enumerate(self.measured, 1):
-            figures.append(histograms_figure(numbered_name("distances", number), measured))
-            figures.append(failures_figure(numbered_name("cells", number), measured))
+        for position, recipes in enumerate(self.measured, 1):
+            figures.append(histograms_figure(numbered_name("distances", position), recipes))
+            figures.append(failures_figure(numbered_name("cells", position), recipes))
         return figures
 
     def csv(self) -> CsvTable:
@@ -215,7 +205,7 @@ class AnalysisBench(CodebookBench):
         return CsvTable(headings=headings, rows=self._lines())
 
     def _lines(self) -> Iterator[list[object]]:
-        for each in (each for measured in self.measured for each in measured.recipes):
+        for each in chain.from_iterable(self.measured):
             for photo, source in enumerate(each.search.sources):
                 for i, label in enumerate(LABELS):
                     same = "" if each.row["failure"] is None else int(each.same_cell[photo, i])
@@ -224,9 +214,7 @@ class AnalysisBench(CodebookBench):
                     yield [*head, f"{each.squared[photo, i]:.5f}", same, "" if rank < 0 else rank + 1]
 
 
-def _analyze(
-    run: CodebookRun, recipe: str, release_result: ReleaseResult, copies: np.ndarray, unrelated: np.ndarray
-) -> AnalyzedRecipe:
+def _analyze(run: CodebookRun, released: ReleaseResult, copies: np.ndarray, unrelated: np.ndarray) -> AnalyzedRecipe:
     """Squared distances ‖x̂ − q(x_o)‖² of (P, E, D) copies to the codes of the originals, cells, and ranks.
 
     Distances are those an index computes: for sign codes (LSH) the number of bits that differ, for RaBitQ its estimate.
@@ -234,31 +222,32 @@ def _analyze(
     `recall_within_bound` is true if no copy was found in another cell than its original's, so that the recall is at
     most one minus that share.
     """
-    true_ids = run.true_ids(release_result.files)
-    search = run.copy_search(recipe, release_result.files, PAPER, run.search(copies, _DEPTH, 1, recipe), 1)
+    true_ids = run.true_ids(released.files)
+    search = run.copy_search(released, PAPER, run.search(copies, _DEPTH, 1, released.name), 1)
     targets = run.descriptors.numpy()[true_ids]
     squared = np.stack([_squared(run.codebook, copies[:, i], targets) for i in range(len(LABELS))], axis=1)
     originals = run.cells(run.descriptors)[true_ids]
     cells = run.cells(copies.reshape(-1, copies.shape[2])).reshape(squared.shape)
-    same_cell = cells == originals[:, None]
-    has_cells = run.codebook.has_cells
-    failure = dict(zip(LABELS, ivf_failure(originals, cells).tolist(), strict=True))
-    intervals = dict(zip(LABELS, recall_intervals(~same_cell).by_edit, strict=True))
+    same_cell, has_cells = cells == originals[:, None], run.codebook.has_cells
+
+    def by_edit(values: Sequence[object]) -> dict[str, object]:
+        return dict(zip(LABELS, values, strict=True))
+
     recall = recall_columns(LABELS, search.correct)
     row = {
-        **run.columns(recipe),
-        "photos": len(release_result.files),
+        **run.columns(released.name),
+        "photos": len(released.files),
         "released": spread(squared[:, _IDENTITY]),
         "edited": spread(squared),
         "unrelated": spread(unrelated),
-        "distance": dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
-        "failure": failure if has_cells else None,
-        "failure_interval": intervals if has_cells else None,
+        "distance": by_edit(squared.mean(axis=0, dtype=float).tolist()),
+        "failure": by_edit(ivf_failure(originals, cells).tolist()) if has_cells else None,
+        "failure_interval": by_edit(recall_intervals(~same_cell).by_edit) if has_cells else None,
         "recall": recall["recall"],
         "interval": recall["interval"],
         "recall_within_bound": bool(same_cell[search.correct].all()) if has_cells else None,
     }
-    return AnalyzedRecipe(row, search, squared, same_cell)
+    return AnalyzedRecipe(row, search, squared, same_cell, unrelated)
 
 
 def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: DescriptorSet) -> np.ndarray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -75,12 +76,6 @@ class CalibrationBench(Bench):
     settings_class = CalibrationSettings
     settings: CalibrationSettings
 
-    def __init__(self, settings: CalibrationSettings, progress: Progress, command: str = "") -> None:
-        super().__init__(settings, progress, command)
-        self.books: list[Codebook] = []
-        self.photos = 0  # searched for
-        self.related = 0  # pairs that are left out
-
     def measure(self) -> None:
         """Search with each codebook."""
         self.books = [codebooks.load(name) for name in self.settings.codebooks or (DEFAULT_CODEBOOK,)]
@@ -133,21 +128,18 @@ class CalibrationBench(Bench):
     def tables(self) -> list[Table]:
         """The observed rate of false matches, relative to the stated probability, by size of the collection."""
         rows = []
-        for (codebook, compared, size), group in groupby(self.rows, _series_and_size):
+        for (codebook, compared, size), group in groupby(self.rows, itemgetter("codebook", "compared", "references")):
             searches = list(group)
             shares = [f"{row['observed'] / row['stated']:.2f}" if row["enough_searches"] else "–" for row in searches]
             rows.append([codebook, compared, f"{size:,}", *shares, f"{searches[0]['searches']:,}"])
+        stated = [f"{probability:g}" for probability in STATED_PROBABILITIES]
         return [
             Table(
                 name="table",
                 caption="Observed rate of false matches, divided by the stated false-match probability in the heading: "
                 "1 is exact, above 1 false matches are more frequent than stated. A dash if fewer than "
                 f"{MIN_EXPECTED} false matches are expected.",
-                headings=[
-                    *("codebook", "compared", "references"),
-                    *(f"{stated:g}" for stated in STATED_PROBABILITIES),
-                    "searches",
-                ],
+                headings=["codebook", "compared", "references", *stated, "searches"],
                 rows=rows,
             )
         ]
@@ -168,10 +160,8 @@ class CalibrationBench(Bench):
                     observed = [row["observed"] for row in points]
                     axes.plot([row["stated"] for row in points], observed, "o-", color=color, ms=3)
                 axes.plot([], [], "o-", color=color, label=name)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("stated false-match probability")
-            axes.set_ylabel("observed share of searches")
+            axes.set(xscale="log", yscale="log")
+            axes.set(xlabel="stated false-match probability", ylabel="observed share of searches")
             axes.legend()
 
         caption = "Observed rate of false matches against the stated false-match probability; a line for each size of "
@@ -194,22 +184,21 @@ def false_match_rows(
     kinds: list[ComparedBy] = ["code", "descriptor"]
     for compared in kinds:
         found = np.zeros((len(sizes), len(STATED_PROBABILITIES)), dtype=int)
-        searches = np.zeros(len(sizes), dtype=int)
+        searches = [sum(len(one) * (len(other) // size) for one, other in (halves, halves[::-1])) for size in sizes]
         with progress(f"{book.name}: searching, by {compared}", len(rows)) as advance:
             for queries, references in (halves, halves[::-1]):
-                searches += [len(queries) * (len(references) // size) for size in sizes]
                 found += _false_matches(book, rows, compared, queries, references, sizes, both_orders, advance)
-        for i, size in enumerate(sizes):
-            for stated, count in zip(STATED_PROBABILITIES, found[i].tolist(), strict=True):
+        for size, count, matches in zip(sizes, searches, found.tolist(), strict=True):
+            for stated, match_count in zip(STATED_PROBABILITIES, matches, strict=True):
                 yield {
                     "codebook": book.name,
                     "compared": compared,
                     "references": size,
                     "stated": stated,
-                    "searches": int(searches[i]),
-                    "found": count,
-                    "observed": count / int(searches[i]),
-                    "enough_searches": stated * int(searches[i]) >= MIN_EXPECTED,
+                    "searches": count,
+                    "found": match_count,
+                    "observed": match_count / count,
+                    "enough_searches": stated * count >= MIN_EXPECTED,
                 }
 
 
@@ -225,21 +214,17 @@ def _false_matches(
 ) -> np.ndarray:
     """The number of searches with a match, by size of the collection and stated probability."""
     found = np.zeros((len(sizes), len(STATED_PROBABILITIES)), dtype=int)
-    queries, points = rows[query_rows], rows[reference_rows]
+    queries, points, null = rows[query_rows], rows[reference_rows], book.null_distribution
+    ratios = [np.array([[null.density_ratio(chunk)] for chunk in _in_collections(points, size)]) for size in sizes]
     if compared == "code":
         queries, points = book.quantizer.comparison_points(queries, points)
-    null = book.null_distribution
-    ratios = {
-        size: np.array([[null.density_ratio(chunk)] for chunk in _in_collections(rows[reference_rows], size)])
-        for size in sizes
-    }
     for start in range(0, len(query_rows), _QUERIES_AT_ONCE):
         chunk = query_rows[start : start + _QUERIES_AT_ONCE]
         distances = pairwise_distances(queries[start : start + _QUERIES_AT_ONCE], points)
         distances[_table_positions(related, chunk, reference_rows, len(rows))] = np.inf
-        for i, size in enumerate(sizes):
+        for i, (size, ratio) in enumerate(zip(sizes, ratios, strict=True)):
             nearest = _in_collections(distances.T, size).min(axis=1)
-            probabilities = null.false_match_probability(compared, nearest, size, ratios[size])
+            probabilities = null.false_match_probability(compared, nearest, size, ratio)
             found[i] += [(probabilities <= stated).sum() for stated in STATED_PROBABILITIES]
         for _ in chunk:
             advance()
@@ -286,10 +271,6 @@ def _small(path: Path) -> Image.Image:
     image = to_image(Photo.load(path).pixels())
     image.thumbnail((_SIDE, _SIDE))
     return image
-
-
-def _series_and_size(row: Row) -> tuple[Any, ...]:
-    return row["codebook"], row["compared"], row["references"]
 
 
 def _series_name(row: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,11 @@ import numpy as np
 
 from homing._io.parallel import prefetch_map
 from homing._options import Option, setting
-from homing.bench.base import PASSIVE, Progress
+from homing.bench.base import PASSIVE
 from homing.bench.benches.retrieval import RetrievalSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.data import refuse_inside, refuse_overlap
 from homing.bench.figures import Figure, colors
-from homing.bench.published import published_detection
 from homing.bench.references import Neighbors, Probes, describe_probes, format_probes
 from homing.bench.release import ReleasedPhoto, ReleaseResult
 from homing.bench.report import CsvTable
@@ -27,9 +27,10 @@ from homing.bench.scores import (
     average_precision,
     detection_interval,
     precision_recall,
+    published_detection,
     recall_at_false_match_rate,
 )
-from homing.bench.tables import Row, Table, fixed, group_starts, with_interval
+from homing.bench.tables import Column, Columns, Row, Table, cells, group_starts, number, with_interval
 from homing.edits import PAPER, Edit, parse
 from homing.errors import HomingError, PhotoError
 from homing.photo import Photo, find_photos
@@ -81,7 +82,7 @@ class DetectionSearch:
     found: Neighbors
 
 
-class DetectionBench(CodebookBench):
+class DetectionBench(CodebookBench[DetectionSearch]):
     """Measure how well copies are separated from other photos, which are edited and searched for as well.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.
@@ -92,13 +93,12 @@ class DetectionBench(CodebookBench):
     """
 
     title = "Detection of copies among other photos"
+    intervals = (
+        f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones drawn separately; "
+        "of width 0 if all photos have the same result"
+    )
     settings_class = DetectionSettings
     settings: DetectionSettings
-
-    def __init__(self, settings: DetectionSettings, progress: Progress, command: str = "") -> None:
-        super().__init__(settings, progress, command)
-        self.detections: list[DetectionSearch] = []
-        self.negatives: list[ReleasedPhoto] = []  # those that can be read
 
     @property
     def labels(self) -> list[str]:
@@ -107,6 +107,7 @@ class DetectionBench(CodebookBench):
 
     def measure(self) -> None:
         """Measure each codebook with the same negatives."""
+        self.negatives: list[ReleasedPhoto] = []  # those that can be read
         self._found_negatives = self._find_negatives()
         super().measure()
 
@@ -115,19 +116,17 @@ class DetectionBench(CodebookBench):
         if not self.negatives:
             self._read_negatives()
         edits = self.settings.edits
-        released = {recipe: run.release(recipe) for recipe in run.supported_recipes(self.settings.recipes)}
-        copies = {
-            recipe: run.copies(release_result.files, edits, recipe) for recipe, release_result in released.items()
-        }
+        releases = [run.release(recipe) for recipe in run.supported_recipes(self.settings.recipes)]
+        copies = [run.copies(released.files, edits, released.name) for released in releases]
         others = run.copies(self.negatives, edits, "negatives")
         for probes in run.probes(self.settings.probes):
             # Once: the negatives are the same for all recipes.
             negative = run.search(others, NEAREST, probes, "negatives")
-            for recipe, release_result in released.items():
-                positive = run.search(copies[recipe], NEAREST, probes, recipe)
+            for released, described in zip(releases, copies, strict=True):
+                positive = run.search(described, NEAREST, probes, released.name)
                 found = Neighbors(*(np.concatenate(both) for both in zip(positive, negative, strict=True)))
-                search = self._score(run, recipe, release_result, probes, found)
-                self.detections.append(search)
+                search = self._score(run, released, probes, found)
+                self.measured.append(search)
                 self.rows.append(search.row)
 
     def _find_negatives(self) -> list[ReleasedPhoto]:
@@ -152,8 +151,8 @@ class DetectionBench(CodebookBench):
                 return error
             return item
 
+        results = []
         with self.progress("reading the negatives", len(self._found_negatives)) as advance:
-            results = []
             for result in prefetch_map(read, self._found_negatives):
                 results.append(result)
                 advance()
@@ -163,28 +162,26 @@ class DetectionBench(CodebookBench):
             raise HomingError(f"none of the {len(errors)} negatives can be read; the first error: {errors[0]}")
         self.failures += errors
 
-    def _score(
-        self, run: CodebookRun, recipe: str, release_result: ReleaseResult, probes: Probes, found: Neighbors
-    ) -> DetectionSearch:
+    def _score(self, run: CodebookRun, released: ReleaseResult, probes: Probes, found: Neighbors) -> DetectionSearch:
         """Score the searches for copies of the files of one release, followed by those of the negatives.
 
         `average_precision` is the µAP. Positives and negatives are numbers of queries.
         """
         edits, negatives = len(self.settings.edits), self.negatives
-        true_ids = np.append(run.true_ids(release_result.files), np.full(len(negatives), -1)).repeat(edits)
+        true_ids = np.append(run.true_ids(released.files), np.full(len(negatives), -1)).repeat(edits)
         searches = found.ids, found.distances, true_ids
         curve = precision_recall(*searches)
         row = {
-            **run.columns(recipe),
+            **run.columns(released.name),
             "probes": probes,
             "average_precision": curve.average_precision,
             "interval": detection_interval(average_precision, searches, edits, rounds=ROUNDS),
             "recall_at_false_matches": [_at_rate(searches, edits, rate) for rate in self.settings.max_false_match],
             "positives": int((true_ids >= 0).sum()),
             "negatives": int((true_ids < 0).sum()),
-            "psnr": run.release_columns(recipe, release_result)["psnr"],
+            "psnr": released.columns()["psnr"],
         }
-        sources = [file.source for file in (*release_result.files, *negatives)]
+        sources = [file.source for file in (*released.files, *negatives)]
         return DetectionSearch(run, row, curve, sources, true_ids, found)
 
     def summary(self) -> str:
@@ -193,57 +190,77 @@ class DetectionBench(CodebookBench):
         positives, negatives = len(self.runs[0].originals) * edits, len(self.negatives) * edits
         return f"Detection with {positives:,} positive and {negatives:,} negative queries: {self.among()}"
 
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
+    def facts(self) -> Mapping[str, object]:
+        """Negatives, edits, recipes, probes and rates."""
         return {
-            **self.counts(),
             "negatives": len(self.negatives),
             "edits": self.labels,
             "recipes": self.settings.recipes,
             "probes": self.settings.probes,
             "nearest": NEAREST,
             "max_false_match": self.settings.max_false_match,
-            "intervals": f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones "
-            "drawn separately; of width 0 if all photos have the same result",
         }
 
     def numbers(self) -> Mapping[str, object]:
         """The codebooks, and the curves."""
-        return {**super().numbers(), "curve": [_curve(search) for search in self.detections]}
+        return {**super().numbers(), "curve": [_curve(search) for search in self.measured]}
+
+    @property
+    def _rates(self) -> dict[str, Column]:
+        """The columns of the recall at each rate of false matches, and of the PSNR."""
+
+        def recall(row: Row, number: int) -> str:
+            point = row["recall_at_false_matches"][number]
+            return with_interval(point["recall"], point["interval"])
+
+        columns: dict[str, Column] = {
+            f"recall at {100 * rate:g} % false matches": partial(recall, number=number)
+            for number, rate in enumerate(self.settings.max_false_match)
+        }
+        return {**columns, "PSNR, dB": number("psnr", 1)}
+
+    def _probes(self, row: Row) -> str:
+        return format_probes(row["probes"], self.has_cells[row["codebook"]])
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """The scores of each recipe and number of probes."""
-        headings = ["codebook", "probes", "recipe", "µAP", "95 %", *self._rate_headings(), "PSNR, dB"]
-        rows = []
-        for search in self.detections:
-            row = search.row
-            low, high = row["interval"]
-            score = [f"{row['average_precision']:.3f}", f"{low:.3f}–{high:.3f}"]
-            rows.append([row["codebook"], _probes(search), row["recipe"], *score, *_recalls(row)])
-        return headings, rows
+        columns: Columns = {
+            "codebook": "codebook",
+            "probes": self._probes,
+            "recipe": "recipe",
+            "µAP": number("average_precision", 3),
+            "95 %": lambda row: "{:.3f}–{:.3f}".format(*row["interval"]),
+            **self._rates,
+        }
+        return list(columns), [cells(row, columns) for row in self.rows]
 
     def tables(self) -> list[Table]:
         """The paper's table of indexes, with a row for each recipe."""
-        gains = [_gain(row, self.rows) for row in self.rows]
-        theirs = [published_detection(row["spec"], row["probes"], row["recipe"], self.labels) for row in self.rows]
-        lines = []
-        for search, gain, paper in zip(self.detections, gains, theirs, strict=True):
-            row = search.row
-            index = "none" if row["probes"] == "exact" else row["spec"]
-            head = [network(row), index, _probes(search), row["recipe"]]
-            score = with_interval(row["average_precision"], row["interval"])
-            lines.append([*head, score, *[gain] * any(gains), *[paper] * any(theirs), *_recalls(row)])
-        headings = ["network", "index", "probes", "recipe", "µAP (95 % interval)"]
-        headings += ["gain"] * any(gains) + ["published"] * any(theirs) + [*self._rate_headings(), "PSNR, dB"]
-        return [
-            Table(
-                name="table",
-                caption=self._caption(has_gains=any(gains), has_published=any(theirs)),
-                headings=headings,
-                rows=lines,
-                groups=group_starts([(row["codebook"], row["probes"]) for row in self.rows]),
-            )
-        ]
+
+        def paper(row: Row) -> str:
+            return published_detection(row["spec"], row["probes"], row["recipe"], self.labels)
+
+        has_gains, has_published = any(map(self._gain, self.rows)), any(map(paper, self.rows))
+        columns: dict[str, Column] = {
+            "network": network,
+            "index": lambda row: "none" if row["probes"] == "exact" else row["spec"],
+            "probes": self._probes,
+            "recipe": "recipe",
+            "µAP (95 % interval)": lambda row: with_interval(row["average_precision"], row["interval"]),
+        }
+        columns |= {"gain": self._gain} if has_gains else {}
+        columns |= {"published": paper} if has_published else {}
+        caption = self._caption(has_gains=has_gains, has_published=has_published)
+        groups = group_starts([(row["codebook"], row["probes"]) for row in self.rows])
+        return [Table.of("table", caption, columns | self._rates, self.rows, groups=groups)]
+
+    def _gain(self, row: Row) -> str:
+        """The µAP of a recipe divided by that of passive photos, if it was measured and is not 0."""
+        for other in self.rows:
+            same = (other["codebook"], other["probes"]) == (row["codebook"], row["probes"])
+            if same and other["recipe"] == PASSIVE != row["recipe"] and other["average_precision"]:
+                return f"×{row['average_precision'] / other['average_precision']:.2f}"
+        return ""
 
     def _caption(self, *, has_gains: bool, has_published: bool) -> str:
         rates, negatives = self.settings.max_false_match, len(self.negatives) * len(self.settings.edits)
@@ -261,13 +278,10 @@ class DetectionBench(CodebookBench):
             text += f" With {negatives:,} negative queries, a rate below {100 / negatives:.2g} % allows no false match."
         return text
 
-    def _rate_headings(self) -> list[str]:
-        return [f"recall at {100 * rate:g} % false matches" for rate in self.settings.max_false_match]
-
     def figures(self) -> list[Figure]:
         """Precision against recall for the first codebook: a color for each recipe, a line style for each probes."""
         run = self.runs[0]
-        searches = [search for search in self.detections if search.run is run]
+        searches = [search for search in self.measured if search.run is run]
         color = colors(list(dict.fromkeys(search.row["recipe"] for search in searches)))
         lines = [search for recipe in color for search in searches if search.row["recipe"] == recipe]
         numbers = dict.fromkeys(search.row["probes"] for search in lines if search.row["probes"] != "exact")
@@ -301,7 +315,7 @@ class DetectionBench(CodebookBench):
         )
 
     def _lines(self) -> Iterator[list[object]]:
-        for search in self.detections:
+        for search in self.measured:
             row, found = search.row, search.found
             names = [original.source for original in search.run.originals]
             copies = [(source, label) for source in search.sources for label in self.labels]
@@ -330,22 +344,3 @@ def _curve(search: DetectionSearch) -> dict[str, object]:
         **{name: search.row[name] for name in ("codebook", "recipe", "probes")},
         **{name: [round(float(value), 6) for value in values] for name, values in numbers.items()},
     }
-
-
-def _probes(search: DetectionSearch) -> str:
-    return format_probes(search.row["probes"], search.run.codebook.has_cells)
-
-
-def _recalls(row: Row) -> list[str]:
-    """The recall at each rate of false matches, and the PSNR."""
-    recalls = [with_interval(point["recall"], point["interval"]) for point in row["recall_at_false_matches"]]
-    return [*recalls, fixed(row["psnr"], 1)]
-
-
-def _gain(row: Row, rows: Sequence[Row]) -> str:
-    """The µAP of a recipe divided by that of passive photos, if it was measured and is not 0."""
-    for other in rows:
-        same = (other["codebook"], other["probes"]) == (row["codebook"], row["probes"])
-        if same and other["recipe"] == PASSIVE != row["recipe"] and other["average_precision"]:
-            return f"×{row['average_precision'] / other['average_precision']:.2f}"
-    return ""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from homing._options import Option, setting
-from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, PhotoSettings, Progress
+from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, PhotoSettings
 from homing.bench.benches.retrieval import RANKS
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, colors, numbered_name
 from homing.bench.references import Probes, describe_probes
-from homing.bench.report import CsvTable
-from homing.bench.runs import INTERVALS, CodebookRun, CopySearch
+from homing.bench.runs import CodebookRun, CopySearch
 from homing.bench.scores import recall_at, recall_intervals
 from homing.bench.tables import Row, Table, with_interval
 from homing.edits import SWEEPS
@@ -79,7 +78,7 @@ class Sweep:
         return float(self.search.correct.mean())
 
 
-class EditsBench(CodebookBench):
+class EditsBench(CodebookBench[Sweep]):
     """Measure recall by strength of an edit: copies are rotated, cropped, blurred more and more, and searched for.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.
@@ -90,45 +89,34 @@ class EditsBench(CodebookBench):
     """
 
     title = "Recall by strength of the edit"
+    what = "Recall at rank 1 of copies at increasing strengths of edits"
     settings_class = EditsSettings
     settings: EditsSettings
-
-    def __init__(self, settings: EditsSettings, progress: Progress, command: str = "") -> None:
-        super().__init__(settings, progress, command)
-        self.sweeps: list[Sweep] = []
 
     def measure_codebook(self, run: CodebookRun) -> None:
         """Search for the copies with each family of edits, of each recipe's files, with each number of probes."""
         for recipe in run.supported_recipes(self.settings.recipes):
-            release_result = run.release(recipe)
+            released = run.release(recipe)
             for family in self.settings.families:
                 edits, what = SWEEPS[family], f"{recipe}, {family}"
-                copies = run.copies(release_result.files, edits, what)  # cached by family: another run may add families
+                copies = run.copies(released.files, edits, what)  # cached by family: another run may add families
                 for probes in run.probes(self.settings.probes):
-                    found = run.search(copies, max(RANKS), probes, what)
-                    search = run.copy_search(recipe, release_result.files, edits, found, probes)
+                    search = run.copy_search(released, edits, run.search(copies, max(RANKS), probes, what), probes)
                     line = _Line(recipe, run.codebook.name, describe_probes(probes, run.codebook.has_cells))
-                    self.sweeps.append(Sweep(line, family, search, _rows(search, family)))
-                    self.rows.extend(self.sweeps[-1].rows)
+                    rows = _rows(search, family)
+                    self.measured.append(Sweep(line, family, search, rows))
+                    self.searches.append(search)
+                    self.rows.extend(rows)
 
-    def summary(self) -> str:
-        """What was measured, in one line."""
-        return f"Recall at rank 1 of copies at increasing strengths of edits: {self.among()}"
-
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
-        return {
-            **self.counts(),
-            "families": self.settings.families,
-            "recipes": self.settings.recipes,
-            "probes": self.settings.probes,
-            "intervals": INTERVALS,
-        }
+    def facts(self) -> Mapping[str, object]:
+        """Families, recipes and probes."""
+        settings = self.settings
+        return {"families": settings.families, "recipes": settings.recipes, "probes": settings.probes}
 
     def _lines(self) -> dict[_Line, list[Sweep]]:
         """The sweeps of all families, by line."""
         lines: dict[_Line, list[Sweep]] = {}
-        for sweep in self.sweeps:
+        for sweep in self.measured:
             lines.setdefault(sweep.line, []).append(sweep)
         return lines
 
@@ -150,7 +138,7 @@ class EditsBench(CodebookBench):
         for family in self.settings.families:
             cells = {
                 sweep.line: [f"{row['recall']:.2f}" for row in sweep.rows]
-                for sweep in self.sweeps
+                for sweep in self.measured
                 if sweep.family == family
             }
             caption = f"Recall at rank 1 after {family}, by {_STRENGTH[family]}"
@@ -161,18 +149,12 @@ class EditsBench(CodebookBench):
     def figures(self) -> list[Figure]:
         """A figure for each codebook and number of probes: a panel for each family, a line for each recipe."""
         together: dict[tuple[str, str], list[Sweep]] = {}
-        for sweep in self.sweeps:
+        for sweep in self.measured:
             together.setdefault((sweep.line.codebook, sweep.line.search), []).append(sweep)
         return [
             _figure(numbered_name("sweeps", number), f"{codebook}, {search}", sweeps)
             for number, ((codebook, search), sweeps) in enumerate(together.items(), 1)
         ]
-
-    def csv(self) -> CsvTable:
-        """A row for each search."""
-        return CsvTable(
-            headings=CopySearch.HEADINGS, rows=(line for sweep in self.sweeps for line in sweep.search.lines())
-        )
 
 
 def _rows(search: CopySearch, family: str) -> list[Row]:

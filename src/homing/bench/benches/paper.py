@@ -21,7 +21,7 @@ import numpy as np
 from homing import extractors
 from homing._io.files import report_write_errors
 from homing._options import Option, setting
-from homing.bench.base import DEFAULT_CODEBOOK, PASSIVE, PROBES_OPTION, RECIPES_OPTION, Bench, Progress, Settings
+from homing.bench.base import DEFAULT_CODEBOOK, PASSIVE, PROBES_OPTION, RECIPES_OPTION, Bench, Settings
 from homing.bench.benches._disc21 import link_photos, photo_folders, read_disc21
 from homing.bench.benches.analysis import AnalysisBench, AnalysisSettings
 from homing.bench.benches.detection import DetectionBench, DetectionSettings
@@ -31,16 +31,15 @@ from homing.bench.benches.retrieval import RetrievalBench, RetrievalSettings
 from homing.bench.codebook_bench import trained_codebook
 from homing.bench.data import DescriptorSet, compute_descriptor_set, refuse_inside
 from homing.bench.figures import Figure
-from homing.bench.published import PAPER_INDEX, published
 from homing.bench.references import Probes
-from homing.bench.tables import Table, group_starts
+from homing.bench.scores import PAPER_INDEX, published
+from homing.bench.tables import Columns, Table, group_starts
 from homing.codebooks.faiss_training import build_quantizer
 from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.perception import BUDGETS
 from homing.photo import LocalPhoto
 
-_HEADINGS = ["part", "metric", "recipe", "probes", "ours", "published"]
 Comparison = tuple[str, str, Probes | None, str, str]
 """What was measured, the recipe, probes if anything was searched for, the measured figure and the published one."""
 
@@ -51,8 +50,7 @@ class PaperSettings(Settings):
 
     disc21: Path = setting(Option("The folder of DISC21: references/, train/, ground truth.", argument="DISC21_DIR"))
     extractor: str = setting(
-        Option("The network; the paper's is sscd_disc_mixup. List networks with: homing extractors."),
-        DEFAULT_CODEBOOK,
+        Option("The network; the paper's is sscd_disc_mixup. List networks with: homing extractors."), DEFAULT_CODEBOOK
     )
     spec: str = setting(Option("The index as a FAISS factory string; it is trained on train/."), PAPER_INDEX)
     descriptors: int | None = setting(
@@ -67,8 +65,7 @@ class PaperSettings(Settings):
         Option("Train on only the first photos of train/.", default_text="all but negatives", minimum=1), None
     )
     limit_references: int | None = setting(
-        Option("Index only this many of the references that are not searched for.", default_text="all", minimum=1),
-        None,
+        Option("Index only this many of the references that are not searched for.", default_text="all", minimum=1), None
     )
     positives: int = setting(Option("How many references of the ground truth to search for.", minimum=1), 10_000)
     negatives: int = setting(Option("How many photos at the end of train/ are negative queries.", minimum=1), 40_000)
@@ -104,11 +101,6 @@ class PaperBench(Bench):
     settings_class = PaperSettings
     settings: PaperSettings
 
-    def __init__(self, settings: PaperSettings, progress: Progress, command: str = "") -> None:
-        super().__init__(settings, progress, command)
-        self.counts: dict[str, int] = {}  # of photos
-        self.part_figures: dict[str, Figure] = {}  # the first figure of each part
-
     def measure(self) -> None:
         """Run each part and write its results into a separate folder.
 
@@ -132,7 +124,8 @@ class PaperBench(Bench):
             cache.mkdir(parents=True, exist_ok=True)
         train = self._describe(network, disc.train_photos, count, "training photos")
         book, _ = trained_codebook(settings.spec, _descriptor_file(train), network, cache, self.progress)
-        book.write(settings.out / f"{settings.spec}.codebook")
+        book_file = settings.out / f"{settings.spec}.codebook"
+        book.write(book_file)
         others = self._describe(network, disc.others, len(disc.others), "references")
         self.failures += [*train.failures, *others.failures]
         self.counts = {
@@ -146,10 +139,11 @@ class PaperBench(Bench):
             "photos": link_photos(disc.photos, cache / "photos"),
             "distractor_photos": _descriptor_file(others),
             "distractors": len(others.descriptors),
-            "codebooks": [str(settings.out / f"{settings.spec}.codebook")],
+            "codebooks": [str(book_file)],
             "out": cache,
         }
         negatives = link_photos(disc.negatives, cache / "negatives")
+        self.part_figures: dict[str, Figure] = {}  # the first figure of each part
         for part in settings.parts:
             self._measure_part(part, shared, negatives)
 
@@ -172,7 +166,8 @@ class PaperBench(Bench):
         bench = bench_class(settings[part](), self.progress, self.command)
         results = bench.run()
         results.write(self.settings.out / part)
-        self.rows.extend({"part": part, **dict(zip(_HEADINGS[1:], row, strict=True))} for row in compare(bench))
+        headings = ("metric", "recipe", "probes", "ours", "published")
+        self.rows.extend({"part": part, **dict(zip(headings, row, strict=True))} for row in compare(bench))
         self.part_figures[part] = results.figures[0]
         self.failures += bench.failures
 
@@ -205,20 +200,19 @@ class PaperBench(Bench):
 
     def tables(self) -> list[Table]:
         """Every figure next to the published one, with links to the parts."""
-        rows = [
-            [
-                _Link(row["part"], _page(row["part"])),
-                *(row["metric"], row["recipe"], str(row["probes"] or ""), row["ours"], row["published"]),
-            ]
-            for row in self.rows
-        ]
+        columns: Columns = {
+            "part": lambda row: _Link(row["part"], _page(row["part"])),
+            **{name: name for name in ("metric", "recipe")},
+            "probes": lambda row: str(row["probes"] or ""),
+            **{name: name for name in ("ours", "published")},
+        }
         return [
-            Table(
-                name="summary",
-                caption="Measured figures and, where the paper reports one, the published figure (Fernandez et al., "
-                "2023: SSCD, 10,000 photos among a million references).",
-                headings=_HEADINGS,
-                rows=rows,
+            Table.of(
+                "summary",
+                "Measured figures and, where the paper reports one, the published figure (Fernandez et al., 2023: "
+                "SSCD, 10,000 photos among a million references).",
+                columns,
+                self.rows,
                 groups=group_starts([row["part"] for row in self.rows]),
             )
         ]
@@ -255,10 +249,9 @@ def _descriptor_file(descriptor_set: DescriptorSet) -> Path:
 
 def _compare_retrieval(bench: RetrievalBench) -> Iterator[Comparison]:
     for row in bench.rows:
-        index = "Flat" if row["probes"] == "exact" else row["spec"]
-        key = index, row["probes"], row["recipe"]
-        same = [each for each in published()["table"] if (each["index"], each["probes"], each["recipe"]) == key]
-        theirs = f"{same[0]['mean']:.2f}" if same else ""
+        key = "Flat" if row["probes"] == "exact" else row["spec"], row["probes"], row["recipe"]
+        same = (each for each in published()["table"] if (each["index"], each["probes"], each["recipe"]) == key)
+        theirs = next((f"{each['mean']:.2f}" for each in same), "")
         yield "recall at rank 1, mean of the edits", row["recipe"], row["probes"], f"{row['mean']:.3f}", theirs
 
 
@@ -267,8 +260,8 @@ def _compare_detection(bench: DetectionBench) -> Iterator[Comparison]:
     for row in bench.rows:
         recipe, probes, precision = row["recipe"], row["probes"], row["average_precision"]
         key = row["spec"], recipe, probes
-        printed = [each for each in published()["indexes"] if (each["index"], each["recipe"], 1) == key]
-        theirs = f"{printed[0]['average_precision']:.2f}" if printed else ""
+        same = (each for each in published()["indexes"] if (each["index"], each["recipe"], 1) == key)
+        theirs = next((f"{each['average_precision']:.2f}" for each in same), "")
         yield "µAP of the random edit", recipe, probes, f"{precision:.3f}", theirs
         if recipe != PASSIVE and passive.get(probes):
             gain = published()["average_precision_gain"][0]["gain"]

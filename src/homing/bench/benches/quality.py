@@ -14,23 +14,21 @@ from homing.bench.benches._quality_photos import (
     ReleaseQuality,
     budgets_figure,
     measure_lpips,
-    photo_cells,
     photo_qualities,
     picture_rows,
     trade_off_figure,
 )
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, numbered_name
-from homing.bench.published import PAPER_INDEX, published
 from homing.bench.references import describe_probes
 from homing.bench.report import CsvTable, PictureRow
-from homing.bench.runs import INTERVALS, CodebookRun, network
-from homing.bench.scores import Spread, average_precision, recall_intervals, spread
-from homing.bench.tables import Column, Row, Table, cells, group_starts, with_interval
+from homing.bench.runs import CodebookRun, network
+from homing.bench.scores import PAPER_INDEX, Spread, average_precision, published, recall_intervals, spread
+from homing.bench.tables import Columns, Row, Table, cells, group_starts, number, with_interval
 from homing.edits import PAPER, parse
 from homing.errors import HomingError
 from homing.perception import JND, Budget, budget_named
-from homing.perception.quality import Distance, load_lpips
+from homing.perception.quality import load_lpips
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
 NEAREST = 10  # references that a search returns, for the µAP
@@ -91,7 +89,7 @@ class QualitySettings(PhotoSettings):
         return [budget_named(name)(psnr=self.budgets_at) for name in self.budgets]
 
 
-class QualityBench(CodebookBench):
+class QualityBench(CodebookBench[ReleaseQuality]):
     """Measure PSNR, SSIM and L∞ of the written files, and the recall, for several strengths.
 
     Budgets are compared at one PSNR, as in the paper.
@@ -104,6 +102,7 @@ class QualityBench(CodebookBench):
     """
 
     title = "Visual quality of activated photos"
+    what = "Quality of the files as written, and recall of their edited copies"
     settings_class = QualitySettings
     settings: QualitySettings
 
@@ -111,8 +110,6 @@ class QualityBench(CodebookBench):
         super().__init__(settings, progress, command)
         self.strengths: list[ReleaseQuality] = []  # passive, then each recipe from the highest PSNR to the lowest
         self.budgets: list[ReleaseQuality] = []  # each recipe with each kind of budget
-        self.releases: list[ReleaseQuality] = []  # both, without duplicates
-        self._distance: Distance | None = None
 
     def measure(self) -> None:
         """Measure each codebook."""
@@ -135,78 +132,70 @@ class QualityBench(CodebookBench):
         self.strengths += strengths
         self.budgets += budgets
         releases = {each.row["release"]: each for each in (*strengths, *budgets)}.values()
-        self.releases += releases
+        self.measured += releases
         self.rows += [each.row for each in releases]
 
     def _measure(self, run: CodebookRun, recipe: Recipe | None, varied: Recipe | None) -> ReleaseQuality:
         """Release the photos with a recipe at one strength, or passive if it is None, and search for their copies."""
-        name = PASSIVE if varied is None else varied.name
-        release_result = run.release(PASSIVE if varied is None else varied)
-        copies = run.copies(release_result.files, PAPER, name)
-        lpips = [] if self._distance is None else measure_lpips(run, release_result, name, self._distance)
-        found = run.search(copies, NEAREST, self.settings.probes, name)
-        true_ids = run.true_ids(release_result.files)
-        correct = run.copy_search(name, release_result.files, PAPER, found, self.settings.probes).correct
+        released = run.release(varied or PASSIVE)
+        copies = run.copies(released.files, PAPER, released.name)
+        lpips = measure_lpips(run, released, self._distance) if self._distance else []
+        found = run.search(copies, NEAREST, self.settings.probes, released.name)
+        correct = run.copy_search(released, PAPER, found, self.settings.probes).correct
         # The index stores the code of the original.
-        unedited, qualities = np.array(copies[:, _UNEDITED]), release_result.qualities
+        true_ids, unedited = run.true_ids(released.files), np.array(copies[:, _UNEDITED])
         distances = run.codebook.quantizer.distances(unedited, run.descriptors[true_ids].numpy()).tolist()
+
+        def spread_of(values: Sequence[float]) -> Spread | None:
+            return spread(values) if values else None
+
+        columns = released.columns()
         row = {
-            **run.columns(PASSIVE if recipe is None else recipe.name),
-            "release": name,  # the folder of the files
-            "budget": None if varied is None else str(varied.budget),
+            **run.columns(recipe.name if recipe else PASSIVE),
+            "release": released.name,  # the folder of the files
+            "budget": varied and str(varied.budget),
             "own_budget": varied == recipe,
-            "photos": len(release_result.files),
-            "activated": len(release_result.activated),
-            **{name: _spread([getattr(each, name) for each in qualities]) for name in ("psnr", "ssim", "linf")},
-            "lpips": _spread(lpips),
-            "seconds_per_photo": run.release_columns(name, release_result)["seconds_per_photo"],
+            "photos": columns["photos"],
+            "activated": columns["activated"],
+            **{name: spread_of([getattr(each, name) for each in released.qualities]) for name in _PUBLISHED_DIGITS},
+            "lpips": spread_of(lpips),
+            "seconds_per_photo": columns["seconds_per_photo"],
             "recall": float(correct.mean()),
             "interval": recall_intervals(correct).mean,
             "average_precision": average_precision(found.ids, found.distances, true_ids.repeat(len(PAPER))),
             "distance": spread(distances),
         }
-        return ReleaseQuality(
-            run, row, release_result, list(photo_qualities(run, release_result, name, lpips, distances, correct))
-        )
+        photos = list(photo_qualities(run, released, lpips, distances, correct))
+        return ReleaseQuality(run, row, released, photos)
 
-    def summary(self) -> str:
-        """What was measured, in one line."""
-        return f"Quality of the files as written, and recall of their edited copies: {self.among()}"
-
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
+    def facts(self) -> Mapping[str, object]:
+        """Recipes, strengths, budgets and probes."""
         return {
-            **self.counts(),
             "recipes": self.settings.recipes,
             "strengths": [str(budget) for budget in self.settings.strengths()],
             "budgets": [str(budget) for budget in self.settings.compared_budgets()],
             "probes": self.settings.probes,
             "spread": "standard deviation over the photos",
-            "intervals": INTERVALS,
         }
 
     @property
-    def _qualities(self) -> dict[str, Column]:
+    def _qualities(self) -> Columns:
         """The columns of quality."""
-        columns: dict[str, Column] = {
-            "PSNR, dB": lambda row: _spread_cell(row["psnr"], ".1f"),
-            "SSIM": lambda row: _spread_cell(row["ssim"], ".3f"),
-            "L∞, of 255": lambda row: _spread_cell(row["linf"], ".1f"),
-        }
-        return columns | ({"LPIPS": lambda row: _spread_cell(row["lpips"], ".4f")} if self.settings.lpips else {})
+        lpips = {"LPIPS": number("lpips", 4)} if self.settings.lpips else {}
+        return {"PSNR, dB": number("psnr", 1), "SSIM": number("ssim", 3), "L∞, of 255": number("linf", 1), **lpips}
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """The trade-off."""
-        columns: dict[str, Column] = {
+        columns: Columns = {
             "codebook": "codebook",
             "release": "release",
             **self._qualities,
             "activated": _activated,
-            "recall": lambda row: f"{row['recall']:.3f}",
-            "µAP": _average_precision,
+            "recall": number("recall", 3),
+            "µAP": number("average_precision", 3),
             "distance": _mean_distance,
         }
-        return list(columns), [cells(row, columns.values()) for row in self.rows]
+        return list(columns), [cells(row, columns) for row in self.rows]
 
     def tables(self) -> list[Table]:
         """Quality at the recipes' own budgets, the trade-off, and the comparison of budgets."""
@@ -214,20 +203,21 @@ class QualityBench(CodebookBench):
 
     def _quality_table(self) -> Table:
         """Each recipe at its own budget, and the published figures."""
-        columns = _FIRST | {"activated": _activated} | self._qualities
-        columns |= {"s per photo": lambda row: f"{row['seconds_per_photo']:.2f}"}
-        ours = [row for row in self.rows if row["own_budget"] and row["recipe"] != PASSIVE]
         known = next(row for row in published()["table"] if row["recipe"] == "paper" and "activation_ms" in row)
-        quality = [f"{published()['quality'][name]:{digits}}" for name, digits in _PUBLISHED_DIGITS.items()]
-        theirs = ["SSCD", known["index"], known["recipe"], "JND with alpha 3", "10,000", *quality]
-        theirs += [*[""] * self.settings.lpips, f"{known['activation_ms'] / 1000:.2f}"]
-        return Table(
-            name="quality",
-            caption="The activated files as written: mean and standard deviation. The row named SSCD is as published "
+        quality = (f"{published()['quality'][name]:{digits}}" for name, digits in _PUBLISHED_DIGITS.items())
+        theirs = {
+            **{"network": "SSCD", "index": known["index"], "recipe": "paper", "budget": "JND with alpha 3"},
+            "activated": "10,000",
+            **dict(zip(self._qualities, quality, strict=False)),
+            "s per photo": f"{known['activation_ms'] / 1000:.2f}",
+        }
+        return Table.of(
+            "quality",
+            "The activated files as written: mean and standard deviation. The row named SSCD is as published "
             "(Fernandez et al., 2023), with the same alpha for all photos; here each photo has the same PSNR.",
-            headings=list(columns),
-            rows=[*(cells(row, columns.values()) for row in ours), theirs],
-            groups=[len(ours)],
+            {**_FIRST, "activated": _activated, **self._qualities, "s per photo": number("seconds_per_photo", 2)},
+            [row for row in self.rows if row["own_budget"] and row["recipe"] != PASSIVE],
+            published=[theirs],
         )
 
     def _trade_off(self) -> Table:
@@ -238,61 +228,61 @@ class QualityBench(CodebookBench):
             before = passive[row["codebook"]]
             return "" if row["recipe"] == PASSIVE or not before else f"×{row['average_precision'] / before:.2f}"
 
-        columns: dict[str, Column] = {
-            "network": network,
-            "recipe": "release",
-            **self._qualities,
-            "activated": _activated,
-            "recall, 95 % interval": _recall,
-            "µAP": _average_precision,
-            "µAP ÷ passive": gain,
-            "distance": _mean_distance,
-        }
         ours = [each.row for each in self.strengths]
-        blank = [""] * (5 + self.settings.lpips)
         theirs = [
-            ["SSCD", "paper", f"{known['psnr']:.1f}", *blank, f"×{known['gain']:.1f}", ""]
+            {
+                **{"network": "SSCD", "recipe": "paper", "PSNR, dB": f"{known['psnr']:.1f}"},
+                "µAP ÷ passive": f"×{known['gain']:.1f}",
+            }
             for known in published()["average_precision_gain"]
         ]
-        return Table(
-            name="trade-off",
-            caption="By strength: recall at rank 1, mean of the fourteen edits; µAP over the queries of all edits, and "
+        return Table.of(
+            "trade-off",
+            "By strength: recall at rank 1, mean of the fourteen edits; µAP over the queries of all edits, and "
             "divided by that of passive; distance of the unedited files to their codes. Rows named SSCD are as "
             "published, with the random edit alone and with negative queries.",
-            headings=list(columns),
-            rows=[*(cells(row, columns.values()) for row in ours), *theirs],
-            groups=[*group_starts([(row["codebook"], row["recipe"]) for row in ours]), len(ours)],
+            {
+                "network": network,
+                "recipe": "release",
+                **self._qualities,
+                "activated": _activated,
+                "recall, 95 % interval": _recall,
+                "µAP": number("average_precision", 3),
+                "µAP ÷ passive": gain,
+                "distance": _mean_distance,
+            },
+            ours,
+            published=theirs,
+            groups=group_starts([(row["codebook"], row["recipe"]) for row in ours]),
         )
 
     def _budgets_table(self) -> Table:
         """Each recipe with each budget, and the paper's two photos."""
-        columns = _FIRST | {"activated": _activated} | self._qualities | {"recall, 95 % interval": _recall}
-        ours = [cells(each.row, columns.values()) for each in self.budgets]
         theirs = [
-            [
-                *("SSCD", PAPER_INDEX, "paper", each["budget"], "1"),
-                *(f"{each['psnr']:.1f}", f"{each['ssim']:.2f}", f"{each['linf']:g}"),
-                *[""] * (1 + self.settings.lpips),
-            ]
+            {
+                **{"network": "SSCD", "index": PAPER_INDEX, "recipe": "paper", "budget": each["budget"]},
+                **{"activated": "1", "PSNR, dB": f"{each['psnr']:.1f}", "SSIM": f"{each['ssim']:.2f}"},
+                "L∞, of 255": f"{each['linf']:g}",
+            }
             for each in published()["budgets"]
         ]
-        return Table(
-            name="budgets",
-            caption="Comparison of budgets: files as written, and recall at rank 1, mean of the fourteen edits. With "
+        return Table.of(
+            "budgets",
+            "Comparison of budgets: files as written, and recall at rank 1, mean of the fourteen edits. With "
             "the L∞ budget nearly all pixels change by the full bound; 8-bit files hold whole steps, so that it cannot "
             "meet every PSNR. Rows named SSCD are as published, of one photo.",
-            headings=list(columns),
-            rows=[*ours, *theirs],
-            groups=[len(ours)],
+            {**_FIRST, "activated": _activated, **self._qualities, "recall, 95 % interval": _recall},
+            [each.row for each in self.budgets],
+            published=theirs,
         )
 
     def figures(self) -> list[Figure]:
         """The trade-off of each codebook, and one photo with each budget, for the first codebook and recipe."""
         figures = []
-        for number, run in enumerate(self.runs, 1):
+        for position, run in enumerate(self.runs, 1):
             what = f"{run.codebook.name}, {describe_probes(self.settings.probes, run.codebook.has_cells)}"
             rows = [each.row for each in self.strengths if each.run is run]
-            figures.append(trade_off_figure(numbered_name("trade-off", number), what, rows))
+            figures.append(trade_off_figure(numbered_name("trade-off", position), what, rows))
         first = [each for each in self.budgets if each.run is self.runs[0]]
         budgets = budgets_figure(first[: len(self.settings.compared_budgets())])
         return [*figures, *([budgets] if budgets else [])]
@@ -305,19 +295,14 @@ class QualityBench(CodebookBench):
 
     def csv(self) -> CsvTable:
         """A row for each photo and release."""
-        return CsvTable(
-            name="photos",
-            content="every photo and release",
-            headings=[
-                *("codebook", "recipe", "photo", "state"),
-                *("psnr", "ssim", "linf", "lpips", "distance", "copies_found"),
-            ],
-            rows=(
-                [each.row["codebook"], each.row["release"], *photo_cells(photo)]
-                for each in self.releases
-                for photo in each.photos
-            ),
+        measured = ("psnr", "ssim", "linf", "lpips", "distance", "copies_found")
+        lines = (
+            [each.row["codebook"], each.row["release"], *photo.cells()]
+            for each in self.measured
+            for photo in each.photos
         )
+        headings = ["codebook", "recipe", "photo", "state", *measured]
+        return CsvTable(name="photos", content="every photo and release", headings=headings, rows=lines)
 
 
 def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
@@ -334,14 +319,6 @@ def _strength(release: ReleaseQuality) -> float:
     return -np.inf if psnr is None else -float(psnr.mean)
 
 
-def _spread(values: Sequence[float]) -> Spread | None:
-    return spread(values) if values else None
-
-
-def _spread_cell(value: Spread | None, digits: str) -> str:
-    return "" if value is None else format(value, digits)
-
-
 def _activated(row: Row) -> str:
     return "" if row["recipe"] == PASSIVE else f"{row['activated']:,} of {row['photos']:,}"
 
@@ -350,12 +327,8 @@ def _recall(row: Row) -> str:
     return with_interval(row["recall"], row["interval"])
 
 
-def _average_precision(row: Row) -> str:
-    return f"{row['average_precision']:.3f}"
-
-
 def _mean_distance(row: Row) -> str:
     return f"{row['distance'].mean:.3f}"
 
 
-_FIRST: dict[str, Column] = {"network": network, "index": "spec", "recipe": "recipe", "budget": "budget"}
+_FIRST: Columns = {"network": network, "index": "spec", "recipe": "recipe", "budget": "budget"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,13 +15,20 @@ from homing._options import setting
 from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, IndexSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, share_bars
-from homing.bench.published import published, published_gain
 from homing.bench.references import Probes, describe_probes, format_probes
 from homing.bench.release import ReleaseResult
-from homing.bench.report import CsvTable
-from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch, network, recall_shares
-from homing.bench.scores import gain_interval, ivf_failure, recall_at, recall_columns, recall_intervals
-from homing.bench.tables import Column, Row, Table, cells, fixed, with_interval
+from homing.bench.runs import LABELS, CodebookRun, CopySearch, network, recall_shares
+from homing.bench.scores import (
+    gain_interval,
+    ivf_failure,
+    published,
+    published_gain,
+    published_recall,
+    recall_at,
+    recall_columns,
+    recall_intervals,
+)
+from homing.bench.tables import Columns, Row, Table, by_label, fixed, number, transposed, with_interval
 from homing.edits import PAPER
 from homing.objectives import has_objective
 
@@ -36,7 +43,7 @@ class RetrievalSettings(IndexSettings):
     recipes: Sequence[str] = setting(RECIPES_OPTION, (PASSIVE, "paper"))
 
 
-class RetrievalBench(CodebookBench):
+class RetrievalBench(CodebookBench[None]):
     """Measure how many edited copies are found: photos are released, edited and searched for.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.
@@ -49,33 +56,24 @@ class RetrievalBench(CodebookBench):
     """
 
     title = "Recall of edited copies"
+    what = "Recall at rank 1"
     settings_class = RetrievalSettings
     settings: RetrievalSettings
 
     def measure_codebook(self, run: CodebookRun) -> None:
         """Search for the copies of each recipe's files, with each number of probes."""
         for recipe in run.supported_recipes(self.settings.recipes):
-            release_result = run.release(recipe)
-            copies = run.copies(release_result.files, PAPER, recipe)
+            released = run.release(recipe)
+            copies = run.copies(released.files, PAPER, recipe)
             for probes in run.probes(self.settings.probes):
                 found = run.search(copies, max(RANKS), probes, recipe)
-                search = run.copy_search(recipe, release_result.files, PAPER, found, probes)
+                search = run.copy_search(released, PAPER, found, probes)
                 self.searches.append(search)
-                self.rows.append(_row(search, release_result, copies, probes))
+                self.rows.append(_row(search, released, copies, probes))
 
-    def summary(self) -> str:
-        """What was measured, in one line."""
-        return f"Recall at rank 1: {self.among()}"
-
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
-        return {
-            **self.counts(),
-            "edits": LABELS,
-            "recipes": self.settings.recipes,
-            "probes": self.settings.probes,
-            "intervals": INTERVALS,
-        }
+    def facts(self) -> Mapping[str, object]:
+        """Edits, recipes and probes."""
+        return {"edits": LABELS, "recipes": self.settings.recipes, "probes": self.settings.probes}
 
     def numbers(self) -> Mapping[str, object]:
         """The codebooks, and the gains."""
@@ -101,15 +99,15 @@ class RetrievalBench(CodebookBench):
         gains = self._gains_table()
         if len(self.runs) > 1 and gains.rows:
             return gains.headings, gains.rows
-        how = [describe_probes(row["probes"], row["failure"] is not None) for row in self.rows]
-        named = zip(self.rows, how, strict=True)
-        headings = ["edit", *(f"{row['codebook']},\n{row['recipe']},\n{probes}" for row, probes in named)]
-        lines = [[label, *(f"{row['recall'][label]:.2f}" for row in self.rows)] for label in LABELS]
-        lines.append(["mean", *(f"{row['mean']:.3f}" for row in self.rows)])
-        for side, name in enumerate(("95 % from", "95 % to")):
-            lines.append([name, *(f"{row['mean_interval'][side]:.3f}" for row in self.rows)])
-        lines.append(["PSNR, dB", *(fixed(row["psnr"], 1) for row in self.rows)])
-        return headings, lines
+        columns = {
+            **by_label("recall", LABELS, 2),
+            "mean": number("mean", 3),
+            "95 % from": lambda row: f"{row['mean_interval'].low:.3f}",
+            "95 % to": lambda row: f"{row['mean_interval'].high:.3f}",
+            "PSNR, dB": number("psnr", 1),
+        }
+        named = [f"{row['codebook']},\n{row['recipe']},\n{_describe_probes(row)}" for row in self.rows]
+        return ["edit", *named], transposed(self.rows, columns)
 
     def _comparable(self) -> list[dict[str, Any]]:
         """Published rows with the same recipes and numbers of probes."""
@@ -118,25 +116,32 @@ class RetrievalBench(CodebookBench):
 
     def _table(self) -> Table:
         """The paper's first table: measured rows, then published ones."""
-        columns: dict[str, Column] = {
+        columns: Columns = {
             "network": network,
             "index": _index,
             "probes": _probes,
             "bytes": "bytes_per_vector",
             "ms": lambda row: fixed(row["milliseconds"] and row["milliseconds"].homing, 2),
             "recipe": "recipe",
-            **{label: partial(_share, label) for label in LABELS},
-            "mean": lambda row: f"{row['mean']:.3f}",
+            **by_label("recall", LABELS, 2),
+            "mean": number("mean", 3),
         }
-        ours = [cells(row, columns.values()) for row in self.rows]
-        theirs = [_published_line(row) for row in self._comparable()]
-        return Table(
-            name="table",
-            caption="Recall at rank 1 by edit. Rows named SSCD are as published (Fernandez et al., 2023): 10,000 "
-            "photos among a million references.",
-            headings=list(columns),
-            rows=[*ours, *theirs],
-            groups=[len(ours)] if theirs else [],
+        theirs = [
+            {
+                **_published_columns(row),
+                "bytes": str(row["bytes_per_vector"]),
+                "ms": f"{row['search_ms']:g}",
+                **published_recall(row),
+            }
+            for row in self._comparable()
+        ]
+        return Table.of(
+            "table",
+            "Recall at rank 1 by edit. Rows named SSCD are as published (Fernandez et al., 2023): 10,000 photos among "
+            "a million references.",
+            columns,
+            self.rows,
+            published=theirs,
         )
 
     def _details(self) -> Table:
@@ -144,7 +149,12 @@ class RetrievalBench(CodebookBench):
         usual = {
             (row["codebook"], row["probes"]): row["seconds_per_photo"] for row in self.rows if row["recipe"] == "paper"
         }
-        columns: dict[str, Column] = {
+
+        def relative(row: Row) -> str:
+            of_paper = usual.get((row["codebook"], row["probes"]))
+            return f"×{row['seconds_per_photo'] / of_paper:.2f}" if row["activated"] and of_paper else ""
+
+        columns: Columns = {
             "network": network,
             "index": _index,
             "probes": _probes,
@@ -152,77 +162,75 @@ class RetrievalBench(CodebookBench):
             "mean, 95 % interval": lambda row: with_interval(row["mean"], row["mean_interval"]),
             "at 10": lambda row: f"{row['recall_at'][10]:.3f}",
             "at 100": lambda row: f"{row['recall_at'][100]:.3f}",
-            "p_f": lambda row: "" if row["probes"] == "exact" else fixed(_mean_failure(row), 3),
+            "p_f": lambda row: (
+                "" if row["probes"] == "exact" else fixed(row["failure"] and fmean(row["failure"].values()), 3)
+            ),
             "ms, homing": lambda row: fixed(row["milliseconds"] and row["milliseconds"].homing, 3),
             "ms, FAISS": lambda row: fixed(row["milliseconds"] and row["milliseconds"].faiss, 3),
-            "PSNR, dB": lambda row: fixed(row["psnr"], 1),
-            "SSIM": lambda row: fixed(row["ssim"], 3),
-            "activated": lambda row: "" if row["psnr"] is None else f"{row['activated']} of {row['photos']}",
-            "s per photo": lambda row: "" if row["psnr"] is None else fixed(row["seconds_per_photo"], 3),
-            "÷ recipe paper": lambda row: (
-                ""
-                if row["psnr"] is None
-                else _times(row["seconds_per_photo"], usual.get((row["codebook"], row["probes"])))
-            ),
+            "PSNR, dB": number("psnr", 1),
+            "SSIM": number("ssim", 3),
+            "activated": lambda row: f"{row['activated']} of {row['photos']}" if row["activated"] else "",
+            "s per photo": lambda row: fixed(row["seconds_per_photo"], 3) if row["activated"] else "",
+            "÷ recipe paper": relative,
         }
-        ours = [cells(row, columns.values()) for row in self.rows]
-        theirs = [_published_details(row) for row in self._comparable()]
-        return Table(
-            name="details",
-            caption="Means over the edits: recall at rank 1 with its interval, and at ranks 10 and 100; p_f, the share "
-            "of copies that fall into another cell than their original; time of one search on one core; quality of the "
+        ten_steps = next(each["activation_ms"] for each in published()["table"] if each["recipe"] == "paper")
+        theirs = []
+        for row in self._comparable():
+            line, ms = _published_columns(row), row.get("activation_ms")
+            theirs.append({**line, "mean, 95 % interval": f"{row['mean']:.2f}"})
+            if ms is not None:
+                theirs[-1] |= {"s per photo": f"{ms / 1000:.3f}", "÷ recipe paper": f"×{ms / ten_steps:.2f}"}
+        return Table.of(
+            "details",
+            "Means over the edits: recall at rank 1 with its interval, and at ranks 10 and 100; p_f, the share of "
+            "copies that fall into another cell than their original; time of one search on one core; quality of the "
             "files as written; time to release a photo, and divided by that of the recipe paper. Rows named SSCD are "
             "as published: measured on a GPU, for the loop alone; ours includes reading, writing and measuring the "
             "file.",
-            headings=list(columns),
-            rows=[*ours, *theirs],
-            groups=[len(ours)] if theirs else [],
+            columns,
+            self.rows,
+            published=theirs,
         )
 
     def _gains_table(self) -> Table:
         """A row for each index, recipe and number of probes; an index without support for activation has no gain."""
-        rows = [line for run in self.runs for line in self._gain_lines(run)]
-        return Table(
-            name="gains",
-            caption="Mean recall at rank 1 over the edits, passive and activated; the gain with its interval (a "
-            "bootstrap over photos); and the gain that the paper reports for the same index.",
-            headings=[
-                *("network", "index", "probes", "bytes", "recipe"),
-                *("passive", "activated", "gain", "95 %", "paper's gain"),
-            ],
-            rows=rows,
+        runs, rows = {run.codebook.name: run for run in self.runs}, []
+        for name, run in runs.items():
+            rows += [gain for gain in self.gains if gain["codebook"] == name]
+            if not has_objective(run.codebook):
+                passive = [row for row in self.rows if row["codebook"] == name and row["probes"] != "exact"]
+                same = ("codebook", "spec", "probes", "recipe")
+                rows += [{**{key: row[key] for key in same}, "passive": row["mean"]} for row in passive]
+        columns: Columns = {
+            "network": lambda row: Path(runs[row["codebook"]].codebook.extractor).name,
+            "index": "spec",
+            "probes": lambda row: format_probes(row["probes"], self.has_cells[row["codebook"]]),
+            "bytes": lambda row: str(runs[row["codebook"]].references.bytes_per_vector),
+            "recipe": "recipe",
+            "passive": number("passive", 3),
+            "activated": lambda row: fixed(row.get("activated"), 3),
+            "gain": lambda row: f"{row['activated'] - row['passive']:+.3f}" if "activated" in row else "not supported",
+            "95 %": lambda row: "{:+.3f} to {:+.3f}".format(*row["interval"]) if "interval" in row else "",
+            "paper's gain": lambda row: f"{theirs[1] - theirs[0]:+.2f}" if (theirs := row.get("published")) else "",
+        }
+        return Table.of(
+            "gains",
+            "Mean recall at rank 1 over the edits, passive and activated; the gain with its interval (a bootstrap over "
+            "photos); and the gain that the paper reports for the same index.",
+            columns,
+            rows,
         )
-
-    def _gain_lines(self, run: CodebookRun) -> Iterator[list[str]]:
-        """The rows of one codebook."""
-        name, has_cells = run.codebook.name, run.codebook.has_cells
-        head, size = [Path(run.codebook.extractor).name, run.codebook.spec], str(run.references.bytes_per_vector)
-        for gain in self.gains:
-            if gain["codebook"] == name:
-                yield [*head, format_probes(gain["probes"], has_cells), size, gain["recipe"], *_gain_cells(gain)]
-        if not has_objective(run.codebook):
-            for row in self.rows:
-                if row["codebook"] == name and row["probes"] != "exact":
-                    passive = [size, row["recipe"], f"{row['mean']:.3f}"]
-                    yield [*head, format_probes(row["probes"], has_cells), *passive, "", "not supported", "", ""]
 
     def figures(self) -> list[Figure]:
         """Recall by edit with intervals, of the first codebook and number of probes."""
         first = self.rows[0]
         rows = [row for row in self.rows if (row["codebook"], row["probes"]) == (first["codebook"], first["probes"])]
-        how = f"{first['codebook']}, {describe_probes(first['probes'], first['failure'] is not None)}"
         shares = {row["recipe"]: recall_shares(row) for row in rows}
-        caption = f"Recall by edit with 95 % intervals, {how}."
+        caption = f"Recall by edit with 95 % intervals, {first['codebook']}, {_describe_probes(first)}."
         return [share_bars("recall", caption, LABELS, shares, "recall at rank 1")]
 
-    def csv(self) -> CsvTable:
-        """A row for each search."""
-        return CsvTable(
-            headings=CopySearch.HEADINGS, rows=(line for search in self.searches for line in search.lines())
-        )
 
-
-def _row(search: CopySearch, release_result: ReleaseResult, copies: np.ndarray, probes: Probes) -> Row:
+def _row(search: CopySearch, released: ReleaseResult, copies: np.ndarray, probes: Probes) -> Row:
     """Recall by edit at rank 1, and its mean at each rank.
 
     `failure` is the share of copies that fall into another cell; None for a codebook without cells.
@@ -230,7 +238,7 @@ def _row(search: CopySearch, release_result: ReleaseResult, copies: np.ndarray, 
     run, ranks = search.run, search.ranks
     queries = copies.reshape(-1, copies.shape[2])
     cells = run.cells(queries).reshape(ranks.shape)
-    failure = ivf_failure(run.cells(run.descriptors)[run.true_ids(release_result.files)], cells)
+    failure = ivf_failure(run.cells(run.descriptors)[run.true_ids(released.files)], cells)
     return {
         **run.columns(search.recipe),
         "probes": probes,
@@ -238,7 +246,7 @@ def _row(search: CopySearch, release_result: ReleaseResult, copies: np.ndarray, 
         "recall_at": {k: recall_at(ranks.ravel(), k) for k in RANKS},
         "recall_at_interval": {k: recall_intervals((ranks >= 0) & (ranks < k)).mean for k in RANKS},
         "failure": dict(zip(LABELS, failure.tolist(), strict=True)) if run.codebook.has_cells else None,
-        **run.release_columns(search.recipe, release_result),
+        **released.columns(),
         "bytes_per_vector": 4 * run.extractor.dim if probes == "exact" else run.references.bytes_per_vector,
         "milliseconds": None if probes == "exact" else run.references.index_ms(queries, max(RANKS), probes),
     }
@@ -263,18 +271,6 @@ def _gain(passive: CopySearch, activated: CopySearch) -> dict[str, Any]:
     }
 
 
-def _gain_cells(gain: Row) -> list[str]:
-    low, high = gain["interval"]
-    theirs = gain["published"]
-    return [
-        f"{gain['passive']:.3f}",
-        f"{gain['activated']:.3f}",
-        f"{gain['activated'] - gain['passive']:+.3f}",
-        f"{low:+.3f} to {high:+.3f}",
-        "" if theirs is None else f"{theirs[1] - theirs[0]:+.2f}",
-    ]
-
-
 def _index(row: Row) -> str:
     return "none" if row["probes"] == "exact" else str(row["spec"])
 
@@ -283,29 +279,11 @@ def _probes(row: Row) -> str:
     return format_probes(row["probes"], row["failure"] is not None)
 
 
-def _share(label: str, row: Row) -> str:
-    return f"{row['recall'][label]:.2f}"
+def _describe_probes(row: Row) -> str:
+    return describe_probes(row["probes"], row["failure"] is not None)
 
 
-def _mean_failure(row: Row) -> float | None:
-    return None if row["failure"] is None else fmean(row["failure"].values())
-
-
-def _times(seconds: float, usual: float | None) -> str:
-    return "" if usual is None else f"×{seconds / usual:.2f}"
-
-
-def _published_head(row: Row) -> list[str]:
-    return ["SSCD", "none" if row["probes"] == "exact" else row["index"], str(row["probes"])]
-
-
-def _published_line(row: Row) -> list[str]:
-    head = [*_published_head(row), str(row["bytes_per_vector"]), f"{row['search_ms']:g}", row["recipe"]]
-    return [*head, *(f"{row['recall'][label]:.2f}" for label in LABELS), f"{row['mean']:.2f}"]
-
-
-def _published_details(row: Row) -> list[str]:
-    usual = next(each["activation_ms"] for each in published()["table"] if each["recipe"] == "paper")
-    milliseconds = row.get("activation_ms")
-    times = ["", ""] if milliseconds is None else [f"{milliseconds / 1000:.3f}", _times(milliseconds, usual)]
-    return [*_published_head(row), row["recipe"], f"{row['mean']:.2f}", *[""] * 8, *times]
+def _published_columns(row: Row) -> dict[str, str]:
+    """What the published lines of all tables have."""
+    index = "none" if row["probes"] == "exact" else row["index"]
+    return {"network": "SSCD", "index": index, "probes": str(row["probes"]), "recipe": row["recipe"]}

@@ -15,10 +15,9 @@ from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, colors, numbered_name
 from homing.bench.references import Probes
 from homing.bench.release import ReleaseResult
-from homing.bench.report import CsvTable
-from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch
+from homing.bench.runs import LABELS, CodebookRun, CopySearch
 from homing.bench.scores import gain_interval, recall_columns
-from homing.bench.tables import Column, Row, Table, cells, fixed, with_interval
+from homing.bench.tables import Columns, Row, Table, by_label, cells, number, with_interval
 from homing.collection.search import VARIANTS
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -83,7 +82,7 @@ class SearchBenchSettings(PhotoSettings):
     )
 
 
-class SearchBench(CodebookBench):
+class SearchBench(CodebookBench[None]):
     """Measure the recall and the cost of each search option: probe radius, variants, re-ranking.
 
     Each copy is described in five variants. Run the same command again to resume it: descriptors and
@@ -95,6 +94,8 @@ class SearchBench(CodebookBench):
     """
 
     title = "Recall and cost of search options"
+    what = "Recall at rank 1 of edited copies"
+    csv_headings = ("codebook", "recipe", "search", *CopySearch.HEADINGS[3:])
     settings_class = SearchBenchSettings
     settings: SearchBenchSettings
 
@@ -110,68 +111,53 @@ class SearchBench(CodebookBench):
     def measure_codebook(self, run: CodebookRun) -> None:
         """Search for the copies of the files of each recipe, with each option."""
         for recipe in run.supported_recipes([PASSIVE, self.settings.recipe]):
-            release_result = run.release(recipe)
-            copies = run.copies(release_result.files, PAPER, f"{recipe}, all variants", variants=True)
+            released = run.release(recipe)
+            copies = run.copies(released.files, PAPER, f"{recipe}, all variants", variants=True)
             baseline: CopySearch | None = None
             with run.progress(f"{run.codebook.name}: searching, {recipe}", len(SEARCH_OPTIONS)) as advance:
                 for option in SEARCH_OPTIONS:
-                    search, costs = _search(run, recipe, release_result, copies, option)
+                    search, costs = _search(run, released, copies, option)
                     baseline = baseline or search
                     self.searches.append(search)
-                    self.rows.append(_row(search, baseline, release_result, option, costs))
+                    self.rows.append(_row(search, baseline, released, option, costs))
                     advance()
 
-    def summary(self) -> str:
-        """What was measured, in one line."""
-        return f"Recall at rank 1 of edited copies: {self.among()}"
-
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
-        return {
-            **self.counts(),
-            "edits": LABELS,
-            "recipe": self.settings.recipe,
-            "searches": [option.name for option in SEARCH_OPTIONS],
-            "intervals": INTERVALS,
-        }
+    def facts(self) -> Mapping[str, object]:
+        """Edits, recipe and search options."""
+        searches = [option.name for option in SEARCH_OPTIONS]
+        return {"edits": LABELS, "recipe": self.settings.recipe, "searches": searches}
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Recall, gain and cost of each option."""
-        columns: dict[str, Column] = {"recall": lambda row: f"{row['mean']:.3f}", "gain": _gain}
-        columns = {**_FIRST_COLUMNS, **columns, **_COSTS}
-        return list(columns), [cells(row, columns.values()) for row in self.rows]
+        columns: Columns = {**_FIRST_COLUMNS, "recall": number("mean", 3), "gain": _gain, **_COSTS}
+        return list(columns), [cells(row, columns) for row in self.rows]
 
     def tables(self) -> list[Table]:
         """Recall, gain and cost of each option; and the recall by edit."""
-        columns: dict[str, Column] = {
+        columns: Columns = {
             **_FIRST_COLUMNS,
             "mean, 95 % interval": lambda row: with_interval(row["mean"], row["mean_interval"]),
-            "gain": lambda row: (
-                _gain(row) and f"{_gain(row)} ({' to '.join(f'{e:+.3f}' for e in row['gain_interval'])})"
-            ),
+            "gain": lambda row: _gain(row) and _gain(row) + " ({:+.3f} to {:+.3f})".format(*row["gain_interval"]),
             **_COSTS,
         }
         groups = range(len(SEARCH_OPTIONS), len(self.rows), len(SEARCH_OPTIONS))
         return [
-            Table(
-                name="table",
-                caption="Recall at rank 1, mean of the fourteen edits, with its 95 % interval, and its gain over one "
+            Table.of(
+                "table",
+                "Recall at rank 1, mean of the fourteen edits, with its 95 % interval, and its gain over one "
                 "probe. Then the cost of a query: codes and full descriptors compared, its time on one core, passes of "
                 "the network. Probe radius: all cells whose centers are at most this much farther than the nearest, in "
                 "squared distance. Variants: the query as it is, in quarter turns, and mirrored, "
                 f"{VARIANTS} in all. Re-ranked: the {RERANK} nearest, by full descriptors.",
-                headings=list(columns),
-                rows=[cells(row, columns.values()) for row in self.rows],
+                columns,
+                self.rows,
                 groups=groups,
             ),
-            Table(
-                name="edits",
-                caption="Recall at rank 1 by edit.",
-                headings=[*_FIRST_COLUMNS, *LABELS],
-                rows=[
-                    [*cells(row, _FIRST_COLUMNS.values()), *(f"{recall:.2f}" for recall in row["recall"].values())]
-                    for row in self.rows
-                ],
+            Table.of(
+                "edits",
+                "Recall at rank 1 by edit.",
+                {**_FIRST_COLUMNS, **by_label("recall", LABELS, 2)},
+                self.rows,
                 groups=groups,
             ),
         ]
@@ -184,35 +170,28 @@ class SearchBench(CodebookBench):
             for number, name in enumerate(names, 1)
         ]
 
-    def csv(self) -> CsvTable:
-        """A row for each search."""
-        return CsvTable(
-            headings=["search" if each == "probes" else each for each in CopySearch.HEADINGS],
-            rows=(line for search in self.searches for line in search.lines()),
-        )
-
 
 def _search(
-    run: CodebookRun, recipe: str, release_result: ReleaseResult, copies: np.ndarray, option: SearchOption
+    run: CodebookRun, released: ReleaseResult, copies: np.ndarray, option: SearchOption
 ) -> tuple[CopySearch, dict[str, float | None]]:
     """Search for (P, E, T, D) copies, of which variant 0 is the copy itself; with the costs of a query."""
-    references, probes, rerank = run.references, option.probes, option.rerank
+    references, probes, radius, rerank = run.references, option.probes, option.probe_radius, option.rerank
     queries = copies.reshape(-1, *copies.shape[2:]) if option.variants else copies[:, :, 0].reshape(-1, copies.shape[3])
-    found = references.search(queries, rerank or _TOP_K, probes, probe_radius=option.probe_radius, rerank=rerank)
+    found = references.search(queries, rerank or _TOP_K, probes, probe_radius=radius, rerank=rerank)
     costs: dict[str, float | None] = {"codes": 0.0, "descriptors": float(len(references)), "milliseconds": None}
     if probes != "exact":
-        costs["codes"] = float(references.codes_scanned(queries, probes, option.probe_radius).mean())
-        costs["descriptors"] = 0.0 if rerank is None else float((found.ids >= 0).sum(axis=1).mean())
-        costs["milliseconds"] = references.search_ms(
-            queries, _TOP_K, probes, probe_radius=option.probe_radius, rerank=rerank
-        )
-    return run.copy_search(recipe, release_result.files, PAPER, found, option.name), costs
+        costs = {
+            "codes": float(references.codes_scanned(queries, probes, radius).mean()),
+            "descriptors": 0.0 if rerank is None else float((found.ids >= 0).sum(axis=1).mean()),
+            "milliseconds": references.search_ms(queries, _TOP_K, probes, probe_radius=radius, rerank=rerank),
+        }
+    return run.copy_search(released, PAPER, found, option.name), costs
 
 
 def _row(
     search: CopySearch,
     baseline: CopySearch,
-    release_result: ReleaseResult,
+    released: ReleaseResult,
     option: SearchOption,
     costs: Mapping[str, float | None],
 ) -> Row:
@@ -226,8 +205,8 @@ def _row(
         "gain_interval": gain_interval(baseline.correct, search.correct),
         **costs,
         "passes": VARIANTS if option.variants else 1,
-        "photos": len(release_result.files),
-        "activated": len(release_result.qualities),
+        "photos": len(released.files),
+        "activated": len(released.qualities),
     }
 
 
@@ -235,11 +214,11 @@ def _gain(row: Row) -> str:
     return "" if row["search"] == SEARCH_OPTIONS[0].name else f"{row['gain']:+.3f}"
 
 
-_FIRST_COLUMNS: dict[str, Column] = {"codebook": "codebook", "recipe": "recipe", "search": "search"}
-_COSTS: dict[str, Column] = {
+_FIRST_COLUMNS: Columns = {"codebook": "codebook", "recipe": "recipe", "search": "search"}
+_COSTS: Columns = {
     "codes": lambda row: f"{row['codes']:,.0f}",
     "descriptors": lambda row: f"{row['descriptors']:,.0f}",
-    "ms": lambda row: fixed(row["milliseconds"], 2),
+    "ms": number("milliseconds", 2),
     "passes": "passes",
 }
 

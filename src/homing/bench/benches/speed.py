@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from PIL import Image
@@ -18,13 +18,13 @@ from homing._io.files import prepare_output_folder
 from homing._options import Option, setting
 from homing.activation import RECIPES, resolve_recipe
 from homing.activation.pipeline import batch_size_for
-from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Progress, Settings
-from homing.bench.benches._speed_files import STAGES, FilesResult, time_files
+from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Settings
+from homing.bench.benches._speed_files import STAGES, time_files
 from homing.bench.benches._speed_loop import PLAIN, LoopConfig, measure_memory, time_loops
 from homing.bench.data import refuse_inside
 from homing.bench.demo import demo_photos
 from homing.bench.figures import PALETTE, Figure
-from homing.bench.tables import Column, Row, Table, cells, group_starts
+from homing.bench.tables import Column, Row, Table, cells, group_starts, number
 from homing.errors import HomingError, PhotoError
 from homing.objectives import has_objective
 from homing.photo import Photo, find_photos
@@ -84,12 +84,6 @@ class SpeedBench(Bench):
     settings_class = SpeedSettings
     settings: SpeedSettings
 
-    def __init__(self, settings: SpeedSettings, progress: Progress, command: str = "") -> None:
-        super().__init__(settings, progress, command)
-        self.loop: list[dict[str, Any]] = []
-        self.files = FilesResult([], {}, 0, [])
-        self.photos: dict[str, object] = {}  # what is reported of them
-
     def measure(self) -> None:
         """Measure loops, memory, files and recall, on temporary copies of the photos and in temporary collections."""
         settings, configs = self.settings, self.settings.loop_configs
@@ -131,7 +125,7 @@ class SpeedBench(Bench):
                 progress=self.progress,
             )
         self.failures += self.files.failures
-        self.photos = {
+        self.photos: dict[str, object] = {  # what is reported of them
             "photos": len(photos),
             "megapixels": round(sum(pixels) / len(pixels) / 1e6, 3),
             "codebook": codebook.name,
@@ -198,57 +192,53 @@ class SpeedBench(Bench):
     def _fastest(self, name: str) -> Row:
         return min((row for row in self.loop if row["name"] == name), key=lambda row: float(row["ms"]))
 
-    def _file_columns(self) -> dict[str, Column]:
-        """The columns of files, after the name and the time."""
-        plain = self.files.rows[0]["ms"]
-        return {
-            "photos/s": lambda row: f"{row['photos_per_second']:.1f}",
-            "plain ÷ it": lambda row: f"{plain / row['ms']:.2f}",
+    def _columns(self) -> tuple[dict[str, Column], dict[str, Column]]:
+        """The columns of the loop alone, and of files, without names."""
+        plain_loop = {row["batch"]: row["ms"] for row in self.loop if row["name"] == PLAIN.name}
+        plain_files = self.files.rows[0]["ms"]
+        loop: dict[str, Column] = {
+            "batch": "batch",
+            "ms per photo": number("ms", 2),
+            "plain ÷ it": lambda row: f"{plain_loop[row['batch']] / row['ms']:.2f}",
+            "memory, MB": lambda row: "–" if row["memory_mb"] is None else f"{row['memory_mb']:,.0f}",
+        }
+        files: dict[str, Column] = {
+            "ms per photo": number("ms", 1),
+            "photos/s": number("photos_per_second", 1),
+            "plain ÷ it": lambda row: f"{plain_files / row['ms']:.2f}",
             "recall, one probe": lambda row: _share(self.files.recall[row["name"]]),
         }
+        return loop, files
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Each loop, at its fastest batch size, and file to file."""
         headings = ["loop", "batch", "loop,\nms per photo", "plain ÷ it", "memory,\nMB", "file to file,\nms per photo"]
-        first, lines = self._fastest(PLAIN.name), []
+        (loop, files), first, lines = self._columns(), self._fastest(PLAIN.name), []
+        loop["plain ÷ it"] = lambda row: f"{first['ms'] / row['ms']:.2f}"  # whatever the batch size of each
         for row in self.files.rows:
-            loop = self._fastest(row["name"])
-            alone = [str(loop["batch"]), f"{loop['ms']:.2f}", f"{first['ms'] / loop['ms']:.2f}", _memory(loop)]
-            files = cells(row, self._file_columns().values())
-            ratio, rate, recall = files[1], files[0], files[2]
-            lines.append([_name(row), *alone, f"{row['ms']:.1f}", ratio, rate, recall])
+            ms, rate, ratio, recall = cells(row, files)
+            lines.append([_name(row), *cells(self._fastest(row["name"]), loop), ms, ratio, rate, recall])
         return [*headings, "plain ÷ it", "photos/s", "recall,\none probe"], lines
 
     def tables(self) -> list[Table]:
         """The loop alone, and file to file."""
-        plain = {row["batch"]: row["ms"] for row in self.loop if row["name"] == PLAIN.name}
-        loop: dict[str, Column] = {
-            "loop": _name,
-            "batch": "batch",
-            "ms per photo": lambda row: f"{row['ms']:.2f}",
-            "plain ÷ it": lambda row: f"{plain[row['batch']] / row['ms']:.2f}",
-            "memory, MB": _memory,
-        }
-        files: dict[str, Column] = {"loop": _name, "ms per photo": lambda row: f"{row['ms']:.1f}"}
-        files |= self._file_columns()
+        loop, files = self._columns()
+        passive = ["passive", "–", "–", "–", _share(self.files.recall["passive"])]
         return [
-            Table(
-                name="loop",
-                caption="The loop alone, with photos and pixel bounds on the device. homing optimizes a change of the "
+            Table.of(
+                "loop",
+                "The loop alone, with photos and pixel bounds on the device. homing optimizes a change of the "
                 "network's input size; it is scaled to the photo afterwards, which only file to file includes. "
                 f"Memory: {_MEMORY}.",
-                headings=list(loop),
-                rows=[cells(row, loop.values()) for row in self.loop],
+                {"loop": _name, **loop},
+                self.loop,
                 groups=group_starts([row["batch"] for row in self.loop]),
             ),
             Table(
                 name="files",
                 caption="File to file: read, decode, loop, write, release check, catalog; and recall of edited copies.",
-                headings=list(files),
-                rows=[
-                    ["passive", "–", "–", "–", _share(self.files.recall["passive"])],
-                    *(cells(row, files.values()) for row in self.files.rows),
-                ],
+                headings=["loop", *files],
+                rows=[passive, *([_name(row), *cells(row, files)] for row in self.files.rows)],
             ),
         ]
 
@@ -282,13 +272,13 @@ def copy_photos(source: Path, limit: int | None, folder: Path) -> tuple[list[int
     """Copy the readable photos under unique names; returns their pixel counts and the errors of the others."""
     folder.mkdir()
     pixels, failures = [], []
-    for number, found in enumerate(find_photos([source])[:limit]):
+    for position, found in enumerate(find_photos([source])[:limit]):
         try:
             photo = Photo.load(found.path)
         except PhotoError as error:
             failures.append(str(error))
             continue
-        (folder / f"{number:06}-{found.path.name}").write_bytes(photo.data)
+        (folder / f"{position:06}-{found.path.name}").write_bytes(photo.data)
         pixels.append(photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1])
     if not pixels:
         raise HomingError(f"none of the {len(failures)} photos can be read; the first error: {failures[0]}")
@@ -307,10 +297,6 @@ def demo_jpegs(folder: Path) -> Path:
 
 def _name(row: Row) -> str:
     return "plain loop" if row["name"] == PLAIN.name else f"homing, recipe {row['name']}"
-
-
-def _memory(row: Row) -> str:
-    return "–" if row["memory_mb"] is None else f"{row['memory_mb']:,.0f}"
 
 
 def _share(value: float | None) -> str:

@@ -19,12 +19,11 @@ from homing.bench.base import PASSIVE, IndexSettings, Progress
 from homing.bench.codebook_bench import CodebookBench, codebook_runs
 from homing.bench.data import compute_descriptor_set, describe_copies, read_descriptor_set
 from homing.bench.figures import Figure, share_bars
-from homing.bench.published import PAPER_INDEX, published
 from homing.bench.release import ReleaseResult, release_modified
 from homing.bench.report import CsvTable
-from homing.bench.runs import INTERVALS, LABELS, CodebookRun, recall_shares
-from homing.bench.scores import recall_columns
-from homing.bench.tables import Column, Row, Table, cells, fixed, with_interval
+from homing.bench.runs import LABELS, CodebookRun, recall_shares
+from homing.bench.scores import PAPER_INDEX, published, published_recall, recall_columns
+from homing.bench.tables import Columns, Row, Table, by_label, fixed, number, transposed, with_interval
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -48,8 +47,7 @@ class WatermarksSettings(IndexSettings):
     """
 
     watermarks: Sequence[str] = setting(
-        Option("Comma-separated watermarks.", read=str, choices=lambda: WATERMARKS, kind="watermark"),
-        tuple(WATERMARKS),
+        Option("Comma-separated watermarks.", read=str, choices=lambda: WATERMARKS, kind="watermark"), tuple(WATERMARKS)
     )
     hidden: Path | None = setting(
         Option("A file that homing train hidden wrote.", default_text="the bundled one"), None
@@ -72,7 +70,7 @@ class MethodResult:
     correct_bits: np.ndarray | None
 
 
-class WatermarksBench(CodebookBench):
+class WatermarksBench(CodebookBench[MethodResult]):
     """Compare activation with watermarks at the same PSNR: copies that are found, and identifiers that are read.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.
@@ -83,12 +81,9 @@ class WatermarksBench(CodebookBench):
     """
 
     title = "Activation compared with watermarks"
+    what = f"Recall of edited copies, by index search with one probe or by an identifier of {BITS} bits"
     settings_class = WatermarksSettings
     settings: WatermarksSettings
-
-    def __init__(self, settings: WatermarksSettings, progress: Progress, command: str = "") -> None:
-        super().__init__(settings, progress, command)
-        self.methods: list[MethodResult] = []
 
     def measure(self) -> None:
         """Measure passive and activated photos with each codebook, then each watermark."""
@@ -102,40 +97,66 @@ class WatermarksBench(CodebookBench):
         for watermark in (ssl, hidden):
             if watermark is not None:
                 self._measure_watermark(self.runs[0], watermark)
-        self.rows.extend(method.row for method in self.methods)
 
     def measure_codebook(self, run: CodebookRun) -> None:
         """Measure passive and activated photos, whose copies are found by index search with one probe."""
         supported = run.supported_recipes(list(METHODS.values()))
         for method, recipe in METHODS.items():
             if recipe in supported:
-                release_result = run.release(recipe)
-                copies = run.copies(release_result.files, PAPER, recipe)
-                found = run.search(copies, 1, 1, recipe)
-                correct = run.copy_search(recipe, release_result.files, PAPER, found, 1).correct
-                self.methods.append(_result(method, run.codebook, release_result, correct, None))
+                released = run.release(recipe)
+                found = run.search(run.copies(released.files, PAPER, recipe), 1, 1, recipe)
+                correct = run.copy_search(released, PAPER, found, 1).correct
+                self._add(method, run.codebook, released, correct, None)
 
     def _measure_watermark(self, run: CodebookRun, watermark: Watermark) -> None:
         """Measure a watermark, whose copies are found by decoding their identifier."""
         out, decoder = self.settings.out, watermark.decoder
         with self.progress(f"{watermark.name}: watermarking", len(run.originals)) as advance:
-            release_result = release_modified(
+            released = release_modified(
                 run.originals,
                 out / "released" / "watermarks" / watermark.name,
                 modify=partial(mark, watermark=watermark, budget=PAPER_BUDGET),
                 key=f"{watermark.fingerprint} {PAPER_BUDGET}",
                 advance=advance,
             )
-        if not release_result.files:
-            raise HomingError(f"no photo could be watermarked; the first error: {release_result.failures[0]}")
-        self.failures += release_result.failures
-        with self.progress(f"{watermark.name}: editing", len(release_result.files)) as advance:
-            scores = describe_copies(decoder, release_result.files, PAPER, out, advance)
+        if not released.files:
+            raise HomingError(f"no photo could be watermarked; the first error: {released.failures[0]}")
+        self.failures += released.failures
+        with self.progress(f"{watermark.name}: editing", len(released.files)) as advance:
+            scores = describe_copies(decoder, released.files, PAPER, out, advance)
         files = {original.source: original.file for original in run.originals}
-        hashes = [sha256(files[each.source].read_bytes()).hexdigest() for each in release_result.files]
+        hashes = [sha256(files[each.source].read_bytes()).hexdigest() for each in released.files]
         messages = torch.stack([identifier(each, decoder.dim) for each in hashes]).numpy()
         correct_bits = ((scores > 0) == messages[:, None]).sum(axis=2)
-        self.methods.append(_result(watermark.name, None, release_result, correct_bits == decoder.dim, correct_bits))
+        self._add(watermark.name, None, released, correct_bits == decoder.dim, correct_bits)
+
+    def _add(
+        self,
+        method: str,
+        codebook: Codebook | None,
+        released: ReleaseResult,
+        correct: np.ndarray,
+        correct_bits: np.ndarray | None,
+    ) -> None:
+        """Keep the recall by edit of the copies of the files of one method.
+
+        With a watermark a copy is found if all bits of its identifier are decoded correctly; `bit_accuracy` is the
+        share of correct bits. With an index it is found if its original is the nearest reference with one probe.
+        """
+        accuracy = None if correct_bits is None else (correct_bits / BITS).mean(axis=0).tolist()
+        columns = released.columns()
+        row = {
+            "method": method,
+            "codebook": codebook and codebook.name,
+            "index": codebook and codebook.spec,
+            **recall_columns(LABELS, correct),
+            "bit_accuracy": accuracy and dict(zip(LABELS, accuracy, strict=True)),
+            "photos": columns["photos"],
+            "modified": columns["activated"],
+            **{name: columns[name] for name in ("psnr", "ssim", "seconds_per_photo")},
+        }
+        self.rows.append(row)
+        self.measured.append(MethodResult(row, [file.source for file in released.files], correct, correct_bits))
 
     def _hidden(self) -> HiddenWatermark:
         watermark = HiddenWatermark.load(self.settings.hidden)
@@ -158,88 +179,79 @@ class WatermarksBench(CodebookBench):
             )
         return network
 
-    def summary(self) -> str:
-        """What was measured, in one line."""
-        bits = f"an identifier of {BITS} bits"
-        return f"Recall of edited copies, by index search with one probe or by {bits}: {self.among()}"
-
-    def about(self) -> Mapping[str, object]:
-        """The settings as results.json and the page show them."""
-        return {
-            **self.counts(),
-            "edits": LABELS,
-            "watermarks": self.settings.watermarks,
-            "bits": BITS,
-            "budget": str(PAPER_BUDGET),
-            "key": self.settings.key,
-            "intervals": INTERVALS,
-        }
+    def facts(self) -> Mapping[str, object]:
+        """Edits, watermarks, bits, budget and key."""
+        settings = self.settings
+        about = {"edits": LABELS, "watermarks": settings.watermarks, "bits": BITS, "budget": str(PAPER_BUDGET)}
+        return {**about, "key": settings.key}
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """A row for each edit."""
         names = [_name(row) if row["codebook"] is None else f"{row['method']},\n{row['codebook']}" for row in self.rows]
-        lines = [[label, *(f"{row['recall'][label]:.2f}" for row in self.rows)] for label in LABELS]
-        lines.append(["mean", *(f"{row['mean']:.3f}" for row in self.rows)])
-        lines.append(["bit accuracy", *map(_accuracy, self.rows)])
-        lines.append(["PSNR, dB", *(fixed(row["psnr"], 1) for row in self.rows)])
-        return ["edit", *names], lines
+        columns = {
+            **by_label("recall", LABELS, 2),
+            "mean": number("mean", 3),
+            "bit accuracy": _accuracy,
+            "PSNR, dB": number("psnr", 1),
+        }
+        return ["edit", *names], transposed(self.rows, columns)
 
     def tables(self) -> list[Table]:
         """The paper's last table, further figures, and the share of correct bits."""
         bits = [row for row in self.rows if row["bit_accuracy"] is not None]
-        accuracy = Table(
-            name="bits",
-            caption=f"The share of correct bits of {BITS}, by edit; 0.5 is expected at random.",
-            headings=["method", *LABELS, "mean"],
-            rows=[
-                [_name(row), *(f"{row['bit_accuracy'][label]:.3f}" for label in LABELS), _accuracy(row)] for row in bits
-            ],
+        accuracy = Table.of(
+            "bits",
+            f"The share of correct bits of {BITS}, by edit; 0.5 is expected at random.",
+            {"method": _name, **by_label("bit_accuracy", LABELS, 3), "mean": _accuracy},
+            bits,
         )
         return [self._table(), self._details(), *([accuracy] if bits else [])]
 
     def _table(self) -> Table:
         """The paper's last table: measured rows, then published ones."""
-        ours = [
-            [_name(row), _index(row), *(f"{share:.2f}" for share in row["recall"].values()), f"{row['mean']:.3f}"]
-            for row in self.rows
-        ]
+        columns: Columns = {
+            "method": _name,
+            "index": _index,
+            **by_label("recall", LABELS, 2),
+            "mean": number("mean", 3),
+        }
         methods = {recipe: method for method, recipe in METHODS.items()}
         theirs = [
-            ([methods[row["recipe"]], f"{PAPER_INDEX} (published)"], row)
+            {"method": methods[row["recipe"]], "index": f"{PAPER_INDEX} (published)", **published_recall(row)}
             for row in published()["table"]
             if (row["index"], row["probes"]) == (PAPER_INDEX, 1) and row["recipe"] in methods
         ]
-        theirs += [([WATERMARKS[row["name"]], "(published)"], row) for row in published()["watermarks"]]
-        lines = [
-            [*head, *(f"{row['recall'][label]:.2f}" for label in LABELS), f"{row['mean']:.2f}"] for head, row in theirs
+        theirs += [
+            {"method": WATERMARKS[row["name"]], "index": "(published)", **published_recall(row)}
+            for row in published()["watermarks"]
         ]
-        return Table(
-            name="table",
-            caption="Recall by edit. With an index, the original is the nearest reference with one probe; with a "
-            f"watermark, all {BITS} bits of the identifier are decoded correctly. Published rows are of SSCD and DINO "
-            "among a million references (Fernandez et al., 2023).",
-            headings=["method", "index", *LABELS, "mean"],
-            rows=[*ours, *lines],
-            groups=[len(ours)],
+        return Table.of(
+            "table",
+            "Recall by edit. With an index, the original is the nearest reference with one probe; with a watermark, "
+            f"all {BITS} bits of the identifier are decoded correctly. Published rows are of SSCD and DINO among a "
+            "million references (Fernandez et al., 2023).",
+            columns,
+            self.rows,
+            published=theirs,
         )
 
     def _details(self) -> Table:
-        columns: dict[str, Column] = {
+        columns: Columns = {
             "method": _name,
             "index": _index,
             "mean, 95 % interval": lambda row: with_interval(row["mean"], row["mean_interval"]),
             "bit accuracy": _accuracy,
-            "PSNR, dB": lambda row: fixed(row["psnr"], 1),
-            "SSIM": lambda row: fixed(row["ssim"], 3),
+            "PSNR, dB": number("psnr", 1),
+            "SSIM": number("ssim", 3),
             "modified": lambda row: f"{row['modified']} of {row['photos']}" if row["modified"] else "",
             "s per photo": lambda row: fixed(row["seconds_per_photo"], 2) if row["modified"] else "",
         }
-        return Table(
-            name="details",
-            caption="The mean over the edits with its interval, the share of correct bits, and quality of the files as "
+        return Table.of(
+            "details",
+            "The mean over the edits with its interval, the share of correct bits, and quality of the files as "
             "written: all methods have the same budget and the same PSNR.",
-            headings=list(columns),
-            rows=[cells(row, columns.values()) for row in self.rows],
+            columns,
+            self.rows,
         )
 
     def figures(self) -> list[Figure]:
@@ -259,41 +271,12 @@ class WatermarksBench(CodebookBench):
         )
 
     def _lines(self) -> Iterator[list[object]]:
-        for each in self.methods:
+        for each in self.measured:
             for photo, source in enumerate(each.sources):
                 for i, label in enumerate(LABELS):
                     correct_bits = "" if each.correct_bits is None else int(each.correct_bits[photo, i])
                     head = [each.row["method"], each.row["codebook"] or "", source, label]
                     yield [*head, int(each.correct[photo, i]), correct_bits]
-
-
-def _result(
-    method: str,
-    codebook: Codebook | None,
-    release_result: ReleaseResult,
-    correct: np.ndarray,
-    correct_bits: np.ndarray | None,
-) -> MethodResult:
-    """The recall by edit of the copies of the files of one method.
-
-    With a watermark a copy is found if all bits of its identifier are decoded correctly; `bit_accuracy` is the share of
-    correct bits. With an index it is found if its original is the nearest reference with one probe.
-    """
-    qualities, photos = release_result.qualities, len(release_result.files)
-    accuracy = None if correct_bits is None else (correct_bits / BITS).mean(axis=0).tolist()
-    row = {
-        "method": method,
-        "codebook": None if codebook is None else codebook.name,
-        "index": None if codebook is None else codebook.spec,
-        **recall_columns(LABELS, correct),
-        "bit_accuracy": None if accuracy is None else dict(zip(LABELS, accuracy, strict=True)),
-        "photos": photos,
-        "modified": len(qualities),
-        "psnr": fmean(quality.psnr for quality in qualities) if qualities else None,
-        "ssim": fmean(quality.ssim for quality in qualities) if qualities else None,
-        "seconds_per_photo": None if method == PASSIVE else release_result.seconds / photos,
-    }
-    return MethodResult(row, [file.source for file in release_result.files], correct, correct_bits)
 
 
 def ssl_watermark(settings: WatermarksSettings, network: Extractor, progress: Progress) -> SSLWatermark:
