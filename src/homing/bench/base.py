@@ -142,7 +142,6 @@ class Bench(ABC):
         self.settings, self.progress, self.command = settings, progress, command
         self.rows: list[Row] = []  # of results.json
         self.failures: list[str] = []
-        self.seconds = 0.0
 
     @abstractmethod
     def measure(self) -> None:
@@ -185,23 +184,20 @@ class Bench(ABC):
         """Measure, and return the report."""
         started = time.perf_counter()
         self.measure()
-        self.seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started
         self.failures = list(dict.fromkeys(self.failures))
-        return self.results()
-
-    def results(self) -> Results:
-        """The report of what was measured."""
+        numbers = {
+            **({"rows": self.rows} if self.rows else {}),
+            "settings": self.about(),
+            "seconds": round(seconds, 1),
+            "failures": self.failures,
+            **self.numbers(),
+        }
         return Results(
             title=self.title,
             summary=self.summary(),
             command=self.command,
-            numbers={
-                **({"rows": self.rows} if self.rows else {}),
-                "settings": self.about(),
-                "seconds": round(self.seconds, 1),
-                "failures": self.failures,
-                **self.numbers(),
-            },
+            numbers=numbers,
             tables=self.tables(),
             figures=self.figures(),
             pictures=self.pictures(),

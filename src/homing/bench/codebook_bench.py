@@ -18,12 +18,11 @@ from homing._io.files import prepare_output_folder, report_write_errors, write_a
 from homing._io.parallel import prefetch_map
 from homing.bench.base import Bench, IndexSettings, PhotoSettings, Progress
 from homing.bench.data import (
-    DescriptorSet,
     bundled_descriptor_set,
     cache_key,
     check_bundled_distractors,
-    compute_descriptor_set,
     file_state,
+    load_descriptor_set,
     photo_states,
     read_descriptor_set,
     refuse_inside,
@@ -132,7 +131,7 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
         book.check(networks[-1])
     trained = extractors.load(index.extractor) if index else None
     photos = find_photos([settings.photos])[: settings.limit]
-    distractor_photos = _check_inputs(settings, photos, index.train_photos if index else None)
+    _check_inputs(settings, photos, index.train_photos if index else None)
     if index and index.train_photos and trained:
         _check_specs(index.index, index.train_photos, trained, index.descriptors)
     if settings.distractor_photos is None:
@@ -144,7 +143,11 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
     prepare_output_folder(settings.out)
 
     def start(book: Codebook, network: Extractor, failures: Sequence[str] = ()) -> CodebookRun:
-        distractors = _distractors(settings, book, network, distractor_photos, progress)
+        if (given := settings.distractor_photos) is None:
+            distractors = bundled_descriptor_set(book, settings.distractors)
+        else:
+            what = f"{book.name}: describing the distractors"
+            distractors = load_descriptor_set(given, network, settings.distractors, settings.out, progress, what)
         with progress(f"{book.name}: describing the photos", len(photos)) as advance:
             originals, descriptors, unreadable = describe_photos(network, photos, advance)
         failed = [*distractors.failures, *unreadable, *failures]
@@ -162,8 +165,8 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
     return runs()
 
 
-def _check_inputs(settings: PhotoSettings, photos: Sequence[LocalPhoto], train: Path | None) -> list[LocalPhoto]:
-    """Refuse photos that have two roles, and an out folder among them; returns the distractor photos."""
+def _check_inputs(settings: PhotoSettings, photos: Sequence[LocalPhoto], train: Path | None) -> None:
+    """Refuse photos that have two roles, and an out folder among them."""
     distractor_photos, train_photos = (
         find_photos([each]) if each is not None and not each.is_file() else []
         for each in (settings.distractor_photos, train)
@@ -177,19 +180,6 @@ def _check_inputs(settings: PhotoSettings, photos: Sequence[LocalPhoto], train: 
     for inputs, what in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
         trained_on = "among the training photos; an index is measured on photos it was not trained on"
         refuse_overlap(inputs, train_photos, f"{what} and {trained_on}")
-    return distractor_photos
-
-
-def _distractors(
-    settings: PhotoSettings, book: Codebook, network: Extractor, photos: Sequence[LocalPhoto], progress: Progress
-) -> DescriptorSet:
-    """The distractors: bundled with the codebook, from a file of descriptors, or described from these photos."""
-    if settings.distractor_photos is None:
-        return bundled_descriptor_set(book, settings.distractors)
-    if settings.distractor_photos.is_file():
-        return read_descriptor_set(settings.distractor_photos, network, settings.distractors)
-    with progress(f"{book.name}: describing the distractors", min(settings.distractors, len(photos))) as advance:
-        return compute_descriptor_set(network, photos, settings.distractors, settings.out, advance)
 
 
 def describe_photos(
@@ -263,21 +253,18 @@ def trained_codebook(
     failures_file = file.with_suffix(".json")
     if file.is_file() and failures_file.is_file():
         return Codebook.read(file), json.loads(failures_file.read_text())
-    if train_photos.is_file():
-        training_set = read_descriptor_set(train_photos, extractor, count=descriptors)
-    else:
-        count = descriptors or len(photos)
-        cache_folder = folder / "train-photos"
+    cache_folder = folder / "train-photos"
+    if photos:
         with report_write_errors(cache_folder):
             cache_folder.mkdir(exist_ok=True)
-        with progress(f"{spec}: describing the training photos", min(len(photos), count)) as advance:
-            training_set = compute_descriptor_set(extractor, photos, count, cache_folder, advance)
+    what = f"{spec}: describing the training photos"
+    training_set = load_descriptor_set(train_photos, extractor, descriptors, cache_folder, progress, what)
     with progress(f"{spec}: training", 1) as advance:
         rows = np.asarray(training_set.descriptors)
         each = -(-(descriptors or len(photos)) // len(photos)) if photos else 1  # unknown for a file of descriptors
         book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=spec, per_photo=each)
         advance()
-    failures = [] if train_photos.is_file() else training_set.failures
+    failures = training_set.failures if photos else []
     with report_write_errors(failures_file):
         write_atomically(failures_file, json.dumps(failures).encode())
     book.write(file)

@@ -28,9 +28,10 @@ from homing.extractors import Extractor
 from homing.extractors.base import default_batch_size
 from homing.extractors.crops import MIN_CROP_SIDE, SEED, describe_crops, square_side
 from homing.imaging import to_image, to_pixels
-from homing.photo import LocalPhoto, Photo
+from homing.photo import LocalPhoto, Photo, find_photos
 
 if TYPE_CHECKING:
+    from homing.bench.base import Progress
     from homing.bench.release import ReleasedPhoto
 
 _CHECKED_AT_ONCE = 65_536
@@ -155,6 +156,31 @@ def compute_descriptor_set(
     if not cache.count:
         raise HomingError(f"none of the {len(failures)} distractor photos can be read; the first error: {failures[0]}")
     return DescriptorSet(cache.rows, seen - len(failures), failures)
+
+
+def load_descriptor_set(
+    given: Path,
+    extractor: Extractor,
+    count: int | None,
+    folder: Path,
+    progress: Progress,
+    what: str,
+    *,
+    crops: bool = True,
+) -> DescriptorSet:
+    """The first `count` descriptors of a .npy file, or those of the photos of a folder: by default one for each.
+
+    If there are fewer photos, the others are of crops, or missing without `crops`. `what` describes the progress.
+    """
+    if given.is_file():
+        return read_descriptor_set(given, extractor, count)
+    photos = find_photos([given])
+    count = count or len(photos)
+    if not crops:
+        photos = photos[:count]
+        count = len(photos)
+    with progress(what, min(count, len(photos))) as advance:
+        return compute_descriptor_set(extractor, photos, count, folder, advance)
 
 
 def read_descriptor_set(file: Path, extractor: Extractor, count: int | None) -> DescriptorSet:

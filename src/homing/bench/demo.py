@@ -18,7 +18,7 @@ from homing._io.paths import location, stored_path
 from homing.bench.data import uncached_copies
 from homing.bench.references import CollectionSearch, search_collection
 from homing.bench.release import ReleasedPhoto
-from homing.collection import Collection, Outcome, SearchResult
+from homing.collection import Collection, Outcome
 from homing.collection.storage.layout import UPLOADS
 from homing.collection.uploads import display_name
 from homing.edits import PAPER
@@ -112,10 +112,8 @@ def _search(
 ) -> dict[int | None, CollectionSearch]:
     """Edit each file with each edit and search for the copies, with one probe and by default."""
     copies = uncached_copies(collection.extractor, released, PAPER, advance)
-    sources = [photo.source for photo in released]
-    return {
-        probes: search_collection(collection, copies, sources, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
-    }
+    names = [photo.source for photo in released]
+    return {each: search_collection(collection, copies, names, k=3, probes=each) for each in (ONE_PROBE, DEFAULT)}
 
 
 def steps() -> int:
@@ -139,15 +137,11 @@ def passive_and_released(outcomes: Iterable[Outcome]) -> tuple[list[ReleasedPhot
 def demo_photos() -> dict[str, bytes]:
     """The demo's photos by name, from the packages that contain them."""
     try:
-        return {
-            name: files(package).joinpath(name).read_bytes()
-            for package, names in PHOTOS.items()
-            for name in names.split()
-        }
+        folders = {files(package): names.split() for package, names in PHOTOS.items()}
     except ModuleNotFoundError as error:
-        raise HomingError(
-            f"the demo's photos are part of {error.name}; install it: {install_command('demo')}"
-        ) from error
+        message = f"the demo's photos are part of {error.name}; install it: {install_command('demo')}"
+        raise HomingError(message) from error
+    return {name: folder.joinpath(name).read_bytes() for folder, names in folders.items() for name in names}
 
 
 def _clear(out: Path, names: Iterable[str]) -> None:
@@ -185,41 +179,37 @@ def _page(result: DemoResult) -> bytes:
         "result": result,
         "recalls": list(result.rows()),
         "display_name": display_name,
-        "photos": [_DemoPhoto.of(result, outcome) for outcome in result.outcomes],
+        "photos": [_photo(result, outcome) for outcome in result.outcomes],
     }
     return render_page("demo.html", values, "homing.bench")
 
 
-@dataclass(frozen=True)
-class _DemoPhoto:
-    """One photo: pictures as data URLs, and what was found for the copy with the largest difference in results."""
+def _photo(result: DemoResult, outcome: Outcome) -> dict[str, object]:
+    """Pictures of one photo as data URLs, and the searches for the copy with the largest difference in results.
 
-    outcome: Outcome
-    pictures: dict[str, str]
-    edit: str
-    passive: tuple[bool, SearchResult]  # whether the copy is found, and the matches
-    activated: tuple[bool, SearchResult]
-
-    @classmethod
-    def of(cls, result: DemoResult, outcome: Outcome) -> _DemoPhoto:
-        """Load the photo, and make its hardest copy again."""
-        assert outcome.released is not None
-        seed = result.sources.index(stored_path(location(outcome.photo)))
-        searches = result.passive[ONE_PROBE], result.activated[ONE_PROBE]
-        number = _hardest_copy(*(search.correct[seed] for search in searches))
-        before, after = Photo.load(outcome.photo).pixels(), Photo.load(outcome.released).pixels()
-        pictures = {
-            "before": to_image(before),
-            "after": to_image(after),
-            f"difference ×{MAGNIFY}": difference(before, after),
-            "JND map": jnd_picture(before),
-            f"copy: {PAPER[number].label}": PAPER[number](to_image(after), seed),
-        }
-        passive, activated = (
-            (bool(search.correct[seed, number]), search.matches[seed * len(PAPER) + number]) for search in searches
-        )
-        embedded = {name: embed(image) for name, image in pictures.items()}
-        return cls(outcome, embedded, PAPER[number].label, passive, activated)
+    A search is whether the copy was found, and its matches.
+    """
+    assert outcome.released is not None
+    seed = result.sources.index(stored_path(location(outcome.photo)))
+    searches = {"passive": result.passive[ONE_PROBE], "activated": result.activated[ONE_PROBE]}
+    number = _hardest_copy(*(search.correct[seed] for search in searches.values()))
+    before, after = Photo.load(outcome.photo).pixels(), Photo.load(outcome.released).pixels()
+    pictures = {
+        "before": to_image(before),
+        "after": to_image(after),
+        f"difference ×{MAGNIFY}": difference(before, after),
+        "JND map": jnd_picture(before),
+        f"copy: {PAPER[number].label}": PAPER[number](to_image(after), seed),
+    }
+    return {
+        "outcome": outcome,
+        "pictures": {name: embed(image) for name, image in pictures.items()},
+        "edit": PAPER[number].label,
+        **{
+            name: (bool(search.correct[seed, number]), search.matches[seed * len(PAPER) + number])
+            for name, search in searches.items()
+        },
+    }
 
 
 def _hardest_copy(passive: np.ndarray, activated: np.ndarray) -> int:

@@ -17,7 +17,7 @@ from homing._io.files import prepare_output_folder
 from homing._io.parallel import process_map
 from homing._options import Option, setting
 from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Progress, Settings
-from homing.bench.data import DescriptorSet, compute_descriptor_set, read_descriptor_set, refuse_inside
+from homing.bench.data import DescriptorSet, load_descriptor_set, refuse_inside
 from homing.bench.figures import Figure, colors
 from homing.bench.tables import Row, Table
 from homing.codebooks import Codebook
@@ -91,12 +91,13 @@ class CalibrationBench(Bench):
     def _distractors(self, book: Codebook) -> DescriptorSet:
         network, settings = extractors.load(book.extractor), self.settings
         book.check(network)
-        if settings.distractor_photos.is_file():
-            return read_descriptor_set(settings.distractor_photos, network, settings.distractors)
-        # No crops: crops of one photo are related.
-        photos = find_photos([settings.distractor_photos])[: settings.distractors]
-        with self.progress(f"{book.name}: describing the distractors", len(photos)) as advance:
-            return compute_descriptor_set(network, photos, len(photos), settings.out, advance)
+        given, count, what = (
+            settings.distractor_photos,
+            settings.distractors,
+            f"{book.name}: describing the distractors",
+        )
+        # Crops of one photo are related.
+        return load_descriptor_set(given, network, count, settings.out, self.progress, what, crops=False)
 
     def _related(self, distractors: DescriptorSet) -> np.ndarray:
         if distractors.failures:

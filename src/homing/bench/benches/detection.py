@@ -107,14 +107,16 @@ class DetectionBench(CodebookBench[DetectionSearch]):
 
     def measure(self) -> None:
         """Measure each codebook with the same negatives."""
-        self.negatives: list[ReleasedPhoto] = []  # those that can be read
-        self._found_negatives = self._find_negatives()
+        self.negatives = self._find_negatives()
         super().measure()
+
+    def measure_runs(self, runs: Iterator[CodebookRun]) -> None:
+        """Measure these codebooks, with the negatives that can be read."""
+        self._read_negatives()
+        super().measure_runs(runs)
 
     def measure_codebook(self, run: CodebookRun) -> None:
         """Search for the copies of each recipe's files and of the negatives, with each number of probes."""
-        if not self.negatives:
-            self._read_negatives()
         edits = self.settings.edits
         releases = [run.release(recipe) for recipe in run.supported_recipes(self.settings.recipes)]
         copies = [run.copies(released.files, edits, released.name) for released in releases]
@@ -131,36 +133,34 @@ class DetectionBench(CodebookBench[DetectionSearch]):
 
     def _find_negatives(self) -> list[ReleasedPhoto]:
         """The negatives, released unmodified; their seeds follow those of the photos."""
-        settings = self.settings
+        settings, folder = self.settings, self.settings.distractor_photos
         negatives = find_photos([settings.negatives])
         photos = find_photos([settings.photos])[: settings.limit]
-        folder = settings.distractor_photos
         distractor_photos = [] if folder is None or folder.is_file() else find_photos([folder])
         refuse_inside(settings.out, settings.negatives)
         for references, where in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
             refuse_overlap(negatives, references, f"among the negatives and {where}; a negative cannot be a reference")
-        return [ReleasedPhoto(str(each.name), each.path, len(photos) + number) for number, each in enumerate(negatives)]
+        return [ReleasedPhoto(str(each.name), each.path, seed) for seed, each in enumerate(negatives, len(photos))]
 
     def _read_negatives(self) -> None:
         """Keep the negatives that can be read, and the errors of the others."""
 
-        def read(item: ReleasedPhoto) -> ReleasedPhoto | PhotoError:
+        def error_of(item: ReleasedPhoto) -> str:
             try:
                 Photo.load(item.file).pixels()
             except PhotoError as error:
-                return error
-            return item
+                return str(error)
+            return ""
 
-        results = []
-        with self.progress("reading the negatives", len(self._found_negatives)) as advance:
-            for result in prefetch_map(read, self._found_negatives):
-                results.append(result)
+        errors = []
+        with self.progress("reading the negatives", len(self.negatives)) as advance:
+            for error in prefetch_map(error_of, self.negatives):
+                errors.append(error)
                 advance()
-        errors = [str(result) for result in results if isinstance(result, PhotoError)]
-        self.negatives = [result for result in results if isinstance(result, ReleasedPhoto)]
+        self.negatives = [item for item, error in zip(self.negatives, errors, strict=True) if not error]
         if not self.negatives:
             raise HomingError(f"none of the {len(errors)} negatives can be read; the first error: {errors[0]}")
-        self.failures += errors
+        self.failures += filter(None, errors)
 
     def _score(self, run: CodebookRun, released: ReleaseResult, probes: Probes, found: Neighbors) -> DetectionSearch:
         """Score the searches for copies of the files of one release, followed by those of the negatives.

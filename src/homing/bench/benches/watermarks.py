@@ -17,7 +17,7 @@ from homing._options import Option, setting
 from homing.activation.recipe import PAPER_BUDGET
 from homing.bench.base import PASSIVE, IndexSettings, Progress
 from homing.bench.codebook_bench import CodebookBench, codebook_runs
-from homing.bench.data import compute_descriptor_set, describe_copies, read_descriptor_set
+from homing.bench.data import describe_copies, load_descriptor_set
 from homing.bench.figures import Figure, share_bars
 from homing.bench.release import ReleaseResult, release_modified
 from homing.bench.report import CsvTable
@@ -28,7 +28,6 @@ from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import Extractor
-from homing.photo import find_photos
 from homing.training.settings import BITS
 from homing.watermarks.base import Watermark, identifier, mark
 from homing.watermarks.hidden import HiddenWatermark
@@ -285,13 +284,10 @@ def ssl_watermark(settings: WatermarksSettings, network: Extractor, progress: Pr
     if network.name in codebooks.available():
         book = codebooks.load(network.name)
         rows = book.decode(codebooks.bundled_distractors(book).codes[:MAX_WHITENING_ROWS]).numpy()
-    elif given is not None and given.is_file():
-        rows = read_descriptor_set(given, network, MAX_WHITENING_ROWS).descriptors
     else:
         assert given is not None, "checked with the network"
-        photos = find_photos([given])[:MAX_WHITENING_ROWS]
-        with progress(f"{network.name}: describing the distractors", len(photos)) as advance:
-            rows = compute_descriptor_set(network, photos, len(photos), settings.out, advance).descriptors
+        what, count = f"{network.name}: describing the distractors", MAX_WHITENING_ROWS
+        rows = load_descriptor_set(given, network, count, settings.out, progress, what, crops=False).descriptors
     return SSLWatermark(SSLDecoder(network, rows, bits=BITS, key=settings.key))
 
 
