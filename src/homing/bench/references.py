@@ -104,8 +104,8 @@ class References:
                 distances, ids = ranking.rerank(queries, distances, ids, self._descriptors)
             return distances[:, :k], ids[:, :k]
 
-        distances, ids = zip(*map(nearest, _query_chunks(descriptors)), strict=True)
-        return Neighbors(np.concatenate(distances), np.concatenate(ids))
+        found = map(nearest, _query_chunks(descriptors))
+        return Neighbors(*map(np.concatenate, zip(*found, strict=True)))
 
     def codes_scanned(
         self, descriptors: np.ndarray, probes: int | None = None, probe_radius: float | None = None

@@ -136,11 +136,8 @@ class EditsBench(CodebookBench[Sweep]):
         caption = "Recall at rank 1, mean over all strengths of a family, with its 95 % interval"
         tables = [_table("families", caption, self.settings.families, means)]
         for family in self.settings.families:
-            cells = {
-                sweep.line: [f"{row['recall']:.2f}" for row in sweep.rows]
-                for sweep in self.measured
-                if sweep.family == family
-            }
+            sweeps = [sweep for sweep in self.measured if sweep.family == family]
+            cells = {sweep.line: [f"{row['recall']:.2f}" for row in sweep.rows] for sweep in sweeps}
             caption = f"Recall at rank 1 after {family}, by {_STRENGTH[family]}"
             strengths = [f"{edit.strength or 0:g}".replace("-", "−") for edit in SWEEPS[family]]
             tables.append(_table(family, caption, strengths, cells))
@@ -217,9 +214,8 @@ def _figure(name: str, what: str, sweeps: Sequence[Sweep]) -> Figure:
 def _panel(axes: matplotlib.axes.Axes, sweeps: Sequence[Sweep], color: dict[str, str]) -> None:
     """The panel of one family: a line for each recipe, its interval shaded."""
     for sweep in sweeps:
-        strengths = [row["strength"] for row in sweep.rows]
+        strengths, line = [row["strength"] for row in sweep.rows], color[sweep.line.recipe]
         lows, highs = zip(*(row["interval"] for row in sweep.rows), strict=True)
-        line = color[sweep.line.recipe]
         axes.fill_between(strengths, lows, highs, color=line, alpha=0.18, linewidth=0)
         axes.plot(strengths, [row["recall"] for row in sweep.rows], "o-", color=line, label=sweep.line.recipe)
     family = sweeps[0].family
