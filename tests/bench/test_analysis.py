@@ -38,14 +38,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(workspace: Path, *more: object) -> str:
-    where = [
-        "--photos",
-        workspace / "photos",
-        "--distractor-photos",
-        workspace / "others",
-        "--distractors",
-        DISTRACTORS,
-    ]
+    where = ["--photos", workspace / "photos", "--distractor-photos", workspace / "others"]
+    where += ["--distractors", DISTRACTORS]
     return homing("bench", "analysis", *where, *more)
 
 
@@ -220,14 +214,8 @@ def test_sign_codes_count_bits_and_flat_indexes_stay_passive(workspace: Path, tm
         )
         for line, copy in zip(searches[seed * len(PAPER) :], copies, strict=False):
             assert float(line["squared_distance"]) == pytest.approx(np.unpackbits(code ^ copy).sum(), abs=1e-3)
-    where = [
-        "--photos",
-        workspace / "photos",
-        "--distractor-photos",
-        workspace / "others",
-        "--distractors",
-        DISTRACTORS,
-    ]
+    where = ["--photos", workspace / "photos", "--distractor-photos", workspace / "others"]
+    where += ["--distractors", DISTRACTORS]
     gentle = ["--psnrs", 40, "--budgets", "jnd", "--out", tmp_path / "quality"]
     rows = json.loads(homing("bench", "quality", *where, *few, *gentle))["rows"]
     assert [row["recipe"] for row in rows if row["codebook"] == "whole"] == ["passive"]

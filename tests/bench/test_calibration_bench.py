@@ -109,28 +109,13 @@ def test_photos_of_the_same_scene_are_excluded(workspace: Path, photos: Path) ->
         folder.joinpath(name).write_bytes((photos / name).read_bytes())
     with Image.open(photos / "flower.jpg") as flower:
         flower.crop((60, 40, 560, 400)).save(folder / "part.jpg")
-    setting = (
-        "--distractor-photos",
-        folder,
-        "--out",
-        workspace / "apart",
-        "--codebook",
-        workspace / "right.codebook",
-        "--json",
-    )
-    every, unrelated = (
-        json.loads(homing("bench", "calibration", *setting, *flag)) for flag in ((), ("--exclude-related",))
-    )
+    command = ("bench", "calibration", "--codebook", workspace / "right.codebook", "--json")
+    setting = ("--out", workspace / "apart", "--distractor-photos")
+    flags: tuple[tuple[str, ...], ...] = ((), ("--exclude-related",))
+    every, unrelated = (json.loads(homing(*command, *setting, folder, *flag)) for flag in flags)
     assert (every["settings"]["related_pairs_excluded"], unrelated["settings"]["related_pairs_excluded"]) == (0, 1)
     with pytest.raises(HomingError, match="give a folder of photos"):
-        homing(
-            "bench",
-            "calibration",
-            "--distractor-photos",
-            workspace / "distractors.npy",
-            *setting[2:],
-            "--exclude-related",
-        )
+        homing(*command, *setting, workspace / "distractors.npy", "--exclude-related")
 
 
 def test_related_pairs_are_not_counted(workspace: Path) -> None:

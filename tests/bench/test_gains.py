@@ -44,18 +44,8 @@ def test_a_bench_of_several_indexes_has_a_row_for_each(tmp_path: Path) -> None:
     others = small_photos(tmp_path / "others", [f"other-{number}" for number in range(12)], 1)
     network = small_network(tmp_path)
     np.save(tmp_path / "training.npy", descriptors(400, dim=108).numpy())
-    call = [
-        "bench",
-        "retrieval",
-        "--photos",
-        photos,
-        "--distractor-photos",
-        others,
-        "--distractors",
-        12,
-        "--out",
-        tmp_path / "out",
-    ]
+    call = ["bench", "retrieval", "--photos", photos, "--distractor-photos", others, "--distractors", 12]
+    call += ["--out", tmp_path / "out"]
     call += ["--extractor", network, "--train-photos", tmp_path / "training.npy", "--probes", "1,2,exact"]
     call += ["--recipes", "passive,paper-fast", *(word for spec in SPECS for word in ("--index", spec))]
     printed = homing(*call)

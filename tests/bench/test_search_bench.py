@@ -42,17 +42,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(workspace: Path, *more: object) -> str:
-    setting = (
-        "--photos",
-        workspace / "photos",
-        "--distractor-photos",
-        workspace / "distractors.npy",
-        "--out",
-        workspace / "out",
-    )
-    return homing(
-        "bench", "search", *setting, "--codebook", workspace / "small.codebook", "--recipe", "paper-fast", *more
-    )
+    where = ("--photos", workspace / "photos", "--distractor-photos", workspace / "distractors.npy")
+    setting = ("--out", workspace / "out", "--codebook", workspace / "small.codebook", "--recipe", "paper-fast")
+    return homing("bench", "search", *where, *setting, *more)
 
 
 @pytest.fixture(scope="module")

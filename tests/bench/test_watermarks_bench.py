@@ -49,28 +49,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def bench(workspace: Path, out: Path, *more: object, code: int = 0) -> str:
     """The output of `homing bench watermarks`."""
-    settings = (
-        "--photos",
-        workspace / "photos",
-        "--distractor-photos",
-        workspace / "others",
-        "--distractors",
-        24,
-        "--out",
-        out,
-    )
-    index = (
-        "--index",
-        "IVF2,PQ4x2",
-        "--train-photos",
-        workspace / "training",
-        "--descriptors",
-        300,
-        "--extractor",
-        workspace / "small.pt",
-    )
+    where = ("--photos", workspace / "photos", "--distractor-photos", workspace / "others", "--distractors", 24)
+    index = ("--index", "IVF2,PQ4x2", "--train-photos", workspace / "training", "--descriptors", 300)
     networks = ("--hidden", workspace / "hidden-20.safetensors", "--ssl-extractor", workspace / "small.pt")
-    return homing("bench", "watermarks", *settings, *index, *networks, *more, code=code)
+    settings = ("--extractor", workspace / "small.pt", "--out", out)
+    return homing("bench", "watermarks", *where, *index, *networks, *settings, *more, code=code)
 
 
 @pytest.fixture(scope="module")

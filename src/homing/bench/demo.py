@@ -15,8 +15,7 @@ import numpy as np
 from homing._imports import install_command
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location, stored_path
-from homing.bench.data import uncached_copies
-from homing.bench.references import CollectionSearch, search_collection
+from homing.bench.references import CollectionSearch, search_copies
 from homing.bench.release import ReleasedPhoto
 from homing.collection import Collection, Outcome
 from homing.collection.storage.layout import UPLOADS
@@ -98,22 +97,16 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
         seconds = (time.perf_counter() - started) / len(outcomes)
         if failed := next((outcome for outcome in outcomes if outcome.state == "failed"), None):
             raise HomingError(f"{failed.photo}: {failed.reason}")
-        passive, activated = (_search(collection, released, advance) for released in passive_and_released(outcomes))
+        originals, released = passive_and_released(outcomes)
+        passive, activated = (
+            search_copies(collection, each, (ONE_PROBE, DEFAULT), advance) for each in (originals, released)
+        )
         distractors = collection.info().distractors
-    sources = [photo.source for photo in passive_and_released(outcomes)[0]]
+    sources = [photo.source for photo in originals]
     result = DemoResult(passive, activated, outcomes, sources, distractors, seconds, out / "report.html")
     with report_write_errors(result.report):
         write_atomically(result.report, _page(result))
     return result
-
-
-def _search(
-    collection: Collection, released: list[ReleasedPhoto], advance: Callable[[], None]
-) -> dict[int | None, CollectionSearch]:
-    """Edit each file with each edit and search for the copies, with one probe and by default."""
-    copies = uncached_copies(collection.extractor, released, PAPER, advance)
-    names = [photo.source for photo in released]
-    return {each: search_collection(collection, copies, names, k=3, probes=each) for each in (ONE_PROBE, DEFAULT)}
 
 
 def steps() -> int:

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing.bench.data import DescriptorSet
+from homing.bench.data import DescriptorSet, uncached_copies
+from homing.bench.release import ReleasedPhoto
 from homing.bench.scores import rank_of
 from homing.codebooks import Codebook
 from homing.collection import Collection, SearchResult
+from homing.edits import PAPER
 from homing.indexes import FaissIndex, ranking
 
 Probes = int | Literal["exact"]
@@ -194,6 +196,15 @@ def search_collection(
             ids[query, rank] = numbers.get(match.photo, len(photos))  # distractors and other references are wrong
     ranks = rank_of(ids, np.arange(len(photos)).repeat(copies.shape[1]))
     return CollectionSearch(matches, ranks.reshape(copies.shape[:2]))
+
+
+def search_copies(
+    collection: Collection, released: Sequence[ReleasedPhoto], probes: Sequence[int | None], advance: Callable[[], None]
+) -> dict[int | None, CollectionSearch]:
+    """Edit each of these files in all ways and search for the copies, with each number of probes."""
+    copies = uncached_copies(collection.extractor, released, PAPER, advance)
+    photos = [photo.source for photo in released]
+    return {each: search_collection(collection, copies, photos, k=3, probes=each) for each in probes}
 
 
 def _query_chunks(descriptors: np.ndarray) -> Iterator[Tensor]:

@@ -20,15 +20,13 @@ from homing._io.files import write_atomically
 from homing.activation.release_check import ReleaseCheck
 from homing.bench.base import PASSIVE, Progress
 from homing.bench.benches._speed_loop import LoopConfig
-from homing.bench.data import uncached_copies
 from homing.bench.demo import passive_and_released
-from homing.bench.references import search_collection
+from homing.bench.references import search_copies
 from homing.bench.tables import Row
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection.release import release_photos
 from homing.collection.storage.sqlite import SqliteStorage
-from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images
 from homing.perception import Budget
@@ -202,7 +200,5 @@ def _recalls(
             before, after = passive_and_released(outcomes)
             sets = {name: after} if recalls else {PASSIVE: before, name: after}
             for each, released in sets.items():
-                copies = uncached_copies(extractor, released, PAPER, advance)
-                search = search_collection(collection, copies, [photo.source for photo in released], k=1, probes=1)
-                recalls[each] = float(search.correct.mean())
+                recalls[each] = float(search_copies(collection, released, [1], advance)[1].correct.mean())
     return recalls
