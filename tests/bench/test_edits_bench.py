@@ -117,7 +117,7 @@ def test_another_run_computes_new_families_only(
         return edit(extractor, released, edits, **named)
 
     monkeypatch.setattr(data, "edited_copies", counted)
-    monkeypatch.setattr("homing.bench.release.activate_batch", lambda *_, **__: pytest.fail("activated again"))
+    monkeypatch.setattr("homing.bench.runs.activate_batch", lambda *_, **__: pytest.fail("activated again"))
     output = json.loads(bench(photos, others, out, *SETTINGS, "--families", "resize,hue", "--json"))
     assert edited == ["resize"] * len(SWEEPS["resize"]) * 4
     cached_rows = [row for row in output["rows"] if row["family"] == "hue"]

@@ -12,7 +12,7 @@ import pytest
 from tests.bench.helpers import describe_file, homing, small_network, small_photos
 
 from homing import extractors
-from homing.bench import data, release
+from homing.bench import data, runs
 from homing.bench.benches._disc21 import read_disc21
 from homing.codebooks import Codebook
 from homing.edits import PAPER
@@ -133,7 +133,7 @@ def test_another_run_uses_the_cache(disc21: Path, out: Path, monkeypatch: pytest
         raise AssertionError("computed again")
 
     monkeypatch.setattr(data, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
-    monkeypatch.setattr(release, "activate_batch", never)
+    monkeypatch.setattr(runs, "activate_batch", never)
     monkeypatch.setattr(Codebook, "train", never)
     monkeypatch.setattr(data, "describe_crops", lambda *given, start: never() if start < len(given[1]) else iter(()))
     before = read_results(out)["rows"]

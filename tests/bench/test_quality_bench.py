@@ -167,7 +167,7 @@ def test_tables_include_the_published_figures(out: Path) -> None:
 def test_another_run_uses_the_cache(
     out: Path, photos: Path, others: Path, rows: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("release.activate_batch", "data.edited_copies", "benches.quality.load_lpips"):
+    for name in ("runs.activate_batch", "data.edited_copies", "benches.quality.load_lpips"):
         monkeypatch.setattr(f"homing.bench.{name}", lambda *_, **__: iter(()))
     output = json.loads(bench(photos, others, out, *SETTINGS, *COMPARED, "--json"))
     assert {row["release"]: row for row in output["rows"]} == rows

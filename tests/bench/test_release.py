@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from homing.activation import RECIPES
-from homing.bench.data import describe_copies
-from homing.bench.release import ReleasedPhoto, ReleaseResult, release, release_modified
+from homing.bench.data import ReleasedPhoto, describe_copies
+from homing.bench.runs import ReleaseResult, release, release_modified
 from homing.edits import parse
 from homing.errors import HomingError
 
@@ -58,7 +58,7 @@ def test_a_missing_photo_does_not_fail_the_others(
 def test_a_photo_too_large_for_memory_fails(
     originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.bench.release.activate_batch", lambda *_, **__: torch.empty(2**55))
+    monkeypatch.setattr("homing.bench.runs.activate_batch", lambda *_, **__: torch.empty(2**55))
     release_result = released(originals, tmp_path / "out", extractor, codebook)
     assert not release_result.files
     assert release_result.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the available memory"
@@ -105,7 +105,7 @@ def test_another_version_of_homing_releases_again(
 ) -> None:
     (first,) = released(originals, tmp_path / "out", extractor, codebook).files
     before = first.file.stat().st_mtime_ns
-    monkeypatch.setattr("homing.bench.release.__version__", "0.0.1")
+    monkeypatch.setattr("homing.bench.runs.__version__", "0.0.1")
     released(originals, tmp_path / "out", extractor, codebook)
     assert first.file.stat().st_mtime_ns != before
 

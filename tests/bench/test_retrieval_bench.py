@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 from tests.bench.helpers import homing, skimage_photos
 
-from homing.bench import data, release
+from homing.bench import data, runs
+from homing.bench.data import ReleasedPhoto
 from homing.bench.references import search_collection
-from homing.bench.release import ReleasedPhoto
 from homing.collection import Collection
 from homing.edits import PAPER
 
@@ -136,7 +136,7 @@ def test_a_second_run_uses_the_cache(
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, **k: done.append(name) or function(*a, **k))
 
-    count_calls(release, "activate_batch")
+    count_calls(runs, "activate_batch")
     count_calls(data, "to_image")  # once for each file that is edited
     settings = ("--probes", "1,exact", "--recipes", "passive,paper-fast", "--json")
     output = json.loads(bench(photos, others, again, "--distractors", COUNT, *settings))
@@ -158,7 +158,7 @@ def test_an_interrupted_run_is_resumed(
 ) -> None:
     module, name = {
         "distractors": (data, "describe_crops"),
-        "activating": (release, "write_atomically"),
+        "activating": (runs, "write_atomically"),
         "editing": (data, "edited_copies"),
     }[stage]
     function = getattr(module, name)

@@ -18,6 +18,7 @@ from homing._io.files import prepare_output_folder, report_write_errors, write_a
 from homing._io.parallel import prefetch_map
 from homing.bench.base import Bench, IndexSettings, PhotoSettings, Progress
 from homing.bench.data import (
+    ReleasedPhoto,
     bundled_descriptor_set,
     cache_key,
     check_bundled_distractors,
@@ -28,7 +29,6 @@ from homing.bench.data import (
     refuse_inside,
     refuse_overlap,
 )
-from homing.bench.release import ReleasedPhoto
 from homing.bench.report import CsvTable
 from homing.bench.runs import INTERVALS, CodebookRun, CopySearch
 from homing.codebooks import Codebook

@@ -32,7 +32,6 @@ from homing.photo import LocalPhoto, Photo, find_photos
 
 if TYPE_CHECKING:
     from homing.bench.base import Progress
-    from homing.bench.release import ReleasedPhoto
 
 _CHECKED_AT_ONCE = 65_536
 _FOLDER = "a folder of photos works with every network"
@@ -98,6 +97,18 @@ def file_state(path: Path) -> list[int]:
     except OSError:
         return []
     return [stat.st_size, stat.st_mtime_ns]
+
+
+@dataclass(frozen=True)
+class ReleasedPhoto:
+    """A released file and the reference that is correct for it.
+
+    The seed of its edits depends on the photo only, so that releases with different recipes get the same random edits.
+    """
+
+    source: str
+    file: Path
+    seed: int
 
 
 @dataclass(frozen=True)

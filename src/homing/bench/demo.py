@@ -15,8 +15,8 @@ import numpy as np
 from homing._imports import install_command
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location, stored_path
+from homing.bench.data import ReleasedPhoto
 from homing.bench.references import CollectionSearch, search_copies
-from homing.bench.release import ReleasedPhoto
 from homing.collection import Collection, Outcome
 from homing.collection.storage.layout import UPLOADS
 from homing.collection.uploads import display_name

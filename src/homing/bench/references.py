@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing.bench.data import DescriptorSet, uncached_copies
-from homing.bench.release import ReleasedPhoto
+from homing.bench.data import DescriptorSet, ReleasedPhoto, uncached_copies
 from homing.bench.scores import rank_of
 from homing.codebooks import Codebook
 from homing.collection import Collection, SearchResult

@@ -13,9 +13,8 @@ from torch import Tensor
 from homing.bench.base import PASSIVE
 from homing.bench.data import CachedArray, cache_key, file_state
 from homing.bench.figures import Figure, colors
-from homing.bench.release import ReleaseResult
 from homing.bench.report import PictureRow
-from homing.bench.runs import CodebookRun
+from homing.bench.runs import CodebookRun, ReleaseResult
 from homing.bench.tables import Row, fixed
 from homing.imaging import MAGNIFY, difference, jnd_picture, to_image
 from homing.perception import Quality

@@ -20,9 +20,8 @@ from homing.bench.codebook_bench import CodebookBench
 from homing.bench.data import DescriptorSet
 from homing.bench.figures import Figure, numbered_name
 from homing.bench.references import CollectionSearch, search_collection
-from homing.bench.release import ReleaseResult
 from homing.bench.report import CsvTable
-from homing.bench.runs import LABELS, CodebookRun, CopySearch
+from homing.bench.runs import LABELS, CodebookRun, CopySearch, ReleaseResult
 from homing.bench.scores import ivf_failure, published, recall_columns, recall_intervals, spread
 from homing.bench.tables import Column, Columns, Row, Table, number, transposed
 from homing.codebooks import Codebook

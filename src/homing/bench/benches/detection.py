@@ -16,12 +16,11 @@ from homing._options import Option, setting
 from homing.bench.base import PASSIVE
 from homing.bench.benches.retrieval import RetrievalSettings
 from homing.bench.codebook_bench import CodebookBench
-from homing.bench.data import refuse_inside, refuse_overlap
+from homing.bench.data import ReleasedPhoto, refuse_inside, refuse_overlap
 from homing.bench.figures import Figure, colors
 from homing.bench.references import Neighbors, Probes, describe_probes, format_probes
-from homing.bench.release import ReleasedPhoto, ReleaseResult
 from homing.bench.report import CsvTable
-from homing.bench.runs import CodebookRun, network
+from homing.bench.runs import CodebookRun, ReleaseResult, network
 from homing.bench.scores import (
     PrecisionRecall,
     average_precision,

@@ -16,8 +16,7 @@ from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, IndexSetti
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, share_bars
 from homing.bench.references import Probes, describe_probes, format_probes
-from homing.bench.release import ReleaseResult
-from homing.bench.runs import LABELS, CodebookRun, CopySearch, network, recall_shares
+from homing.bench.runs import LABELS, CodebookRun, CopySearch, ReleaseResult, network, recall_shares
 from homing.bench.scores import (
     gain_interval,
     ivf_failure,

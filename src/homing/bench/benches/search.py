@@ -14,8 +14,7 @@ from homing.bench.base import PASSIVE, RECIPES_OPTION, PhotoSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, colors, numbered_name
 from homing.bench.references import Probes
-from homing.bench.release import ReleaseResult
-from homing.bench.runs import LABELS, CodebookRun, CopySearch
+from homing.bench.runs import LABELS, CodebookRun, CopySearch, ReleaseResult
 from homing.bench.scores import gain_interval, recall_columns
 from homing.bench.tables import Columns, Row, Table, by_label, cells, number, with_interval
 from homing.collection.search import VARIANTS

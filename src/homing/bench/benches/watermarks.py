@@ -19,9 +19,8 @@ from homing.bench.base import PASSIVE, IndexSettings, Progress
 from homing.bench.codebook_bench import CodebookBench, codebook_runs
 from homing.bench.data import describe_copies, load_descriptor_set
 from homing.bench.figures import Figure, share_bars
-from homing.bench.release import ReleaseResult, release_modified
 from homing.bench.report import CsvTable
-from homing.bench.runs import LABELS, CodebookRun, recall_shares
+from homing.bench.runs import LABELS, CodebookRun, ReleaseResult, recall_shares, release_modified
 from homing.bench.scores import PAPER_INDEX, published, published_recall, recall_columns
 from homing.bench.tables import Columns, Row, Table, by_label, fixed, number, transposed, with_interval
 from homing.codebooks import Codebook
