@@ -123,7 +123,8 @@ class CodebookBench(Bench, Generic[Measured]):
 def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[CodebookRun]:
     """Each codebook, ready to be measured, one after the other; all checks are made before the first."""
     index = settings if isinstance(settings, IndexSettings) and settings.index else None
-    books = _load_codebooks(settings.books, index.index if index else ())
+    specs, train = (index.index, index.train_photos) if index else ((), None)
+    books = _load_codebooks(settings.books, specs)
     # Check everything before any work: a missing file must not end the run hours later.
     networks = []
     for book in books:
@@ -131,9 +132,9 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
         book.check(networks[-1])
     trained = extractors.load(index.extractor) if index else None
     photos = find_photos([settings.photos])[: settings.limit]
-    _check_inputs(settings, photos, index.train_photos if index else None)
-    if index and index.train_photos and trained:
-        _check_specs(index.index, index.train_photos, trained, index.descriptors)
+    _check_inputs(settings, photos, train)
+    if index and train and trained:
+        _check_specs(specs, train, trained, index.descriptors)
     if settings.distractor_photos is None:
         for book in books:
             check_bundled_distractors(book)
@@ -155,12 +156,11 @@ def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[Codeb
 
     def runs() -> Iterator[CodebookRun]:
         yield from map(start, books, networks)
-        for spec in index.index if index else ():
-            assert index is not None and index.train_photos is not None and trained is not None
-            book, failures = trained_codebook(
-                spec, index.train_photos, trained, settings.out, progress, descriptors=index.descriptors
-            )
-            yield start(book, trained, failures)
+        if index and train and trained:
+            for spec in specs:
+                count = index.descriptors
+                book, failures = trained_codebook(spec, train, trained, settings.out, progress, descriptors=count)
+                yield start(book, trained, failures)
 
     return runs()
 
