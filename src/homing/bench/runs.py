@@ -37,7 +37,7 @@ from homing.extractors import Extractor
 from homing.objectives import has_objective
 from homing.perception import Quality
 from homing.photo import Photo, PhotoFile
-from homing.watermarks.embedding import MarkedPhoto
+from homing.watermarks.base import MarkedPhoto
 
 LABELS = [edit.label for edit in PAPER]
 INTERVALS = "95 %: a bootstrap over photos (1,000 rounds, seed 0); of width 0 if all photos have the same result"
