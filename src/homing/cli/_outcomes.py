@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from homing._io.files import format_size
-from homing.cli._console import print_json, print_remark
+from homing.cli._console import console, print_json, print_remark
 from homing.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -78,10 +78,6 @@ class Tally:
         share = "all" if before == count else f"{before:,}"
         return f"{count:,} {word}" + (f" ({share} by an earlier job)" if before else "")
 
-    def exit(self) -> NoReturn:
-        """End the command, with exit code 1 if a photo failed."""
-        raise typer.Exit(int(self.counts["failed"] > 0))
-
 
 Document = Callable[[Tally], object]
 """Makes the JSON document of a job that has these outcomes."""
@@ -117,9 +113,23 @@ def as_json(outcome: Outcome) -> dict[str, object]:
     return document
 
 
-def write_activation_report(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write the report of an activation, with progress."""
-    from homing.reports import write_report
+def finish(
+    tally: Tally, document: Document | None, report: Path | None = None, details: Callable[[], None] = lambda: None
+) -> NoReturn:
+    """Write the report of an activation, print the outcomes, and end the command: with exit code 1 if a photo failed.
 
-    with progress("Writing the report", len(outcomes), unit="photos") as advance:
-        write_report(outcomes, path, advance)
+    `details` prints what follows the summary.
+    """
+    if report is not None:
+        from homing.reports import write_report
+
+        with progress("Writing the report", len(tally.outcomes), unit="photos") as advance:
+            write_report(tally.outcomes, report, advance)
+    if document:
+        print_json(document(tally))
+    else:
+        console.print(tally.summary())
+        details()
+        if report is not None:
+            console.print(f"The report: {report}")
+    raise typer.Exit(int(tally.counts["failed"] > 0))

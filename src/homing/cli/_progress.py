@@ -142,7 +142,8 @@ def _interruptible(*, announce: bool) -> Iterator[None]:
         return
 
     def stop(*_: object) -> None:
-        signal.signal(signal.SIGINT, _exit_now)  # and stays so until the process ends
+        # Until the process ends: without waiting for its threads. A collection survives being killed.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
         if announce:
             err_console.print("homing: finishing the photos in progress; Ctrl-C again stops at once", soft_wrap=True)
         raise KeyboardInterrupt
@@ -153,8 +154,3 @@ def _interruptible(*, announce: bool) -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGINT) is stop:
             signal.signal(signal.SIGINT, before)
-
-
-def _exit_now(*_: object) -> None:
-    """End the process without waiting for its threads. A collection survives being killed."""
-    os._exit(130)

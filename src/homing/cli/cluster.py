@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,8 +17,8 @@ import homing
 from homing._imports import load_extra
 from homing._options import Option, setting
 from homing.cli._app import App, PhotoSources
-from homing.cli._console import JsonFlag, console, print_json, table
-from homing.cli._outcomes import ACTIVATED, ADDED, Tally, as_json, count_outcomes, write_activation_report
+from homing.cli._console import JsonFlag, console, table
+from homing.cli._outcomes import ACTIVATED, ADDED, Tally, as_json, count_outcomes, finish
 from homing.cli.photos import ActivateOptions, Out, Report, prepare_activation
 
 app = App(help="Add and activate photos by the million, with Ray.", no_args_is_help=True)
@@ -60,7 +61,7 @@ def add(
 
         homing cluster add /mnt/photos --collection agency.homing --address auto --gpus 4
     """
-    _run(photos, "Adding", ADDED, resources, json, lambda found, **job: homing.cluster.add(found, collection, **job))
+    _run(photos, "Adding", ADDED, resources, json, partial(homing.cluster.add, collection=collection))
 
 
 @app.command()
@@ -83,11 +84,8 @@ def activate(
         homing cluster activate /mnt/photos --collection agency.homing --out /mnt/released --gpus 1 --workers 8
     """
     keywords = prepare_activation(options, report)
-
-    def start(found: Any, **job: Any) -> list[homing.cluster.Throughput]:
-        return homing.cluster.activate(found, collection, out, **keywords, **job)
-
-    _run(photos, "Activating", ACTIVATED, resources, json, start, report)
+    job = partial(homing.cluster.activate, collection=collection, out=out, **keywords)
+    _run(photos, "Activating", ACTIVATED, resources, json, job, report)
 
 
 def _run(
@@ -96,40 +94,30 @@ def _run(
     labels: dict[str, str],
     resources: ResourceOptions,
     json: bool,
-    start: Callable[..., list[homing.cluster.Throughput]],
+    job: Callable[..., list[homing.cluster.Throughput]],
     report: Path | None = None,
 ) -> None:
-    """Start a job on photos, and print its outcomes and the throughput of its stages. Ends the command."""
+    """Run a job on photos, and print its outcomes and the throughput of its stages. Ends the command."""
     load_extra("ray", "ray")
     found = homing.photo.find_photos(photos)
     stages: list[homing.cluster.Throughput] = []
-    started = time.perf_counter()
+    started, seconds = time.perf_counter(), 0.0
 
     def document(tally: Tally) -> object:
         rates = [asdict(stage) | {"photos_per_second": stage.photos_per_second} for stage in stages]
         failed = [as_json(outcome) for outcome in tally.outcomes if outcome.state == "failed"]
-        return {"counts": tally.counts, "failed": failed, "seconds": time.perf_counter() - started, "stages": rates}
+        elapsed = seconds or time.perf_counter() - started
+        return {"counts": tally.counts, "failed": failed, "seconds": elapsed, "stages": rates}
 
     def keep(outcome: homing.Outcome) -> bool:
         return report is not None or outcome.state == "failed"  # millions of others would take too much memory
 
+    json_document = document if json else None
     # Ray reports dead workers on stdout, which is for results only.
-    with (
-        count_outcomes(description, len(found), labels, document if json else None, keep) as tally,
-        redirect_stdout(sys.stderr),
-    ):
-        stages += start(found, resources=homing.cluster.Resources(**vars(resources)), on_outcome=tally.count)
+    with count_outcomes(description, len(found), labels, json_document, keep) as tally, redirect_stdout(sys.stderr):
+        stages += job(found, resources=homing.cluster.Resources(**vars(resources)), on_outcome=tally.count)
     seconds = time.perf_counter() - started
-    if report is not None:
-        write_activation_report(tally.outcomes, report)
-    if json:
-        print_json(document(tally))
-    else:
-        console.print(tally.summary())
-        _print_stages(stages, sum(tally.counts.values()), seconds)
-        if report is not None:
-            console.print(f"The report: {report}")
-    tally.exit()
+    finish(tally, json_document, report, lambda: _print_stages(stages, sum(tally.counts.values()), seconds))
 
 
 def _print_stages(stages: list[homing.cluster.Throughput], photos: int, seconds: float) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import timedelta
 from itertools import islice
 from typing import Annotated, Literal
 
 import typer
 
+import homing
 from homing._io.files import format_size
 from homing.cli._app import CollectionPath
 from homing.cli._console import JsonFlag, console, one_line, print_json, print_key_values
@@ -32,9 +34,7 @@ def init(
 
         homing init trial.homing --with-distractors
     """
-    from homing.collection import Collection
-
-    with Collection.create(collection, codebook=codebook, with_distractors=with_distractors) as made:
+    with homing.Collection.create(collection, codebook=codebook, with_distractors=with_distractors) as made:
         about = made.info()
     distractors = f" among {about.distractors:,} distractors" if about.distractors else ""
     console.print(f"Made {collection}: codebook {about.codebook} ({about.spec}){distractors}.")
@@ -70,9 +70,7 @@ def list_references(
 
         homing list holiday.homing --limit 100 --after 1200 --json
     """
-    from homing.collection import Collection
-
-    with Collection.open(collection) as opened:
+    with homing.Collection.open(collection) as opened:
         # One more than asked for shows whether there is a next page.
         found = opened.references(state=state, name_contains=name, after=after, limit=limit and limit + 1)
         references = islice(found, limit)
@@ -98,9 +96,7 @@ def info(collection: CollectionPath, json: JsonFlag = False) -> None:
 
         homing info holiday.homing
     """
-    from homing.collection import Collection
-
-    with Collection.open(collection) as opened:
+    with homing.Collection.open(collection) as opened:
         about = opened.info()
     if json:
         print_json(asdict(about) | {"passive": about.passive})
@@ -139,9 +135,7 @@ def check(
 
         homing check holiday.homing --repair
     """
-    from homing.collection import check as find_problems
-
-    findings = find_problems(collection, repair=repair)
+    findings = homing.collection.check(collection, repair=repair)
     left = sum(not finding.repaired for finding in findings)
     if json:
         print_json([asdict(finding) for finding in findings])
@@ -172,11 +166,7 @@ def compact(
 
         homing compact s3://bucket/photos.lance --keep-days 30
     """
-    from datetime import timedelta
-
-    from homing.collection import Collection
-
-    with Collection.open(collection) as opened:
+    with homing.Collection.open(collection) as opened:
         opened.compact(older_than=None if keep_days is None else timedelta(days=keep_days))
         versions = opened.versions()
     console.print(

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import homing
 from homing._options import Option, setting
 from homing.cli._app import CollectionPath, OptionalPhotoSources, PhotoSources, id_or_path
 from homing.cli._console import JsonFlag, console, print_failure, print_json, print_rows
-from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, outcomes_json, write_activation_report
+from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, finish, outcomes_json
 from homing.errors import HomingError
 
 Out = Annotated[
@@ -76,18 +77,12 @@ def add(
 
         homing add holiday.homing photos/ --replace
     """
-    from homing.collection import Collection
-    from homing.photo import find_photos
-
-    with Collection.open(collection) as opened:
-        found = find_photos(photos)
-        with count_outcomes("Adding", len(found), ADDED, outcomes_json if json else None) as tally:
+    with homing.Collection.open(collection) as opened:
+        found = homing.photo.find_photos(photos)
+        document = outcomes_json if json else None
+        with count_outcomes("Adding", len(found), ADDED, document) as tally:
             opened.add(found, replace=replace, on_outcome=tally.count)
-    if json:
-        print_json(outcomes_json(tally))
-    else:
-        console.print(tally.summary())
-    tally.exit()
+    finish(tally, document)
 
 
 def activate(
@@ -120,46 +115,34 @@ def activate(
 
         homing activate holiday.homing photos/ --out released/ --report report.html
     """
-    from homing.collection import Collection
-    from homing.photo import find_photos
 
     if bool(photos) == bool(state):
         raise HomingError("give either photos to activate or --state passive (all that are not activated yet)")
     keywords = prepare_activation(options, report) | {"processes": True}
-    with Collection.open(collection) as opened:
-        found = find_photos(photos or [])
+    with homing.Collection.open(collection) as opened:
+        found = homing.photo.find_photos(photos or [])
         total = len(found) if photos else opened.info().passive
-        with count_outcomes("Activating", total, ACTIVATED, outcomes_json if json else None) as tally:
+        document = outcomes_json if json else None
+        with count_outcomes("Activating", total, ACTIVATED, document) as tally:
             if photos:
                 opened.activate(found, out, on_outcome=tally.count, **keywords)
             else:
                 opened.activate_passive(out, on_outcome=tally.count, **keywords)
-    if report is not None:
-        write_activation_report(tally.outcomes, report)
-    if json:
-        print_json(outcomes_json(tally))
-    else:
-        console.print(tally.summary())
-        if report is not None:
-            console.print(f"The report: {report}")
-    tally.exit()
+    finish(tally, document, report)
 
 
 def prepare_activation(options: ActivateOptions, report: Path | None) -> dict[str, Any]:
     """Check the options of an activation and its report before the job; returns the arguments of an `activate`."""
-    from homing.activation import resolve_recipe
-    from homing.perception import budget_named
-    from homing.photo import format_name
     from homing.reports import prepare_report
 
-    recipe = resolve_recipe(options.recipe)
-    kind = type(recipe.budget) if options.budget is None else budget_named(options.budget)
+    recipe = homing.activation.resolve_recipe(options.recipe)
+    kind = type(recipe.budget) if options.budget is None else homing.perception.budget_named(options.budget)
     psnr, alpha = options.psnr, options.alpha
     if psnr is None and alpha is None:
         psnr, alpha = recipe.budget.psnr, recipe.budget.alpha
     keywords = {name: value for name, value in vars(options).items() if name not in ("budget", "psnr", "alpha")}
     keywords["recipe"] = replace(recipe, budget=kind(psnr=psnr, alpha=alpha))
-    keywords["format"] = None if options.format is None else format_name(options.format)
+    keywords["format"] = None if options.format is None else homing.photo.format_name(options.format)
     if report is not None:
         prepare_report(report)
     return keywords
@@ -186,9 +169,7 @@ def remove(
 
         homing remove holiday.homing photos/2019/ 12 15 --yes
     """
-    from homing.collection import Collection
-
-    with Collection.open(collection) as opened:
+    with homing.Collection.open(collection) as opened:
         named = opened.select([id_or_path(each) for each in what])
         asked = named.ids and not yes and sys.stdin.isatty()
         if asked and not typer.confirm(f"Remove {_count(len(named.ids))} from {collection}?", err=True):
@@ -213,13 +194,11 @@ def _count(references: int) -> str:
 
 def recipes(json: JsonFlag = False) -> None:
     """List the recipes for activating photos."""
-    from homing.activation import RECIPES
-
     columns = ("name", "objective", "constraint", "steps", "eot_samples", "lr")
     print_rows(
         [
             {name: getattr(each, name) for name in columns} | {"budget": str(each.budget), "about": each.summary}
-            for each in RECIPES.values()
+            for each in homing.RECIPES.values()
         ],
         json,
     )

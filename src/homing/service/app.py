@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import Any
 
 from fastapi import FastAPI, Request
-from pydantic import TypeAdapter
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,9 +15,8 @@ from homing import __version__
 from homing.collection import Collection
 from homing.service.auth import Keys
 from homing.service.limits import Limits
-from homing.service.responses import install_handlers, problem_response
+from homing.service.responses import HANDLED, problem_response
 from homing.service.routes import activate, page, photos, search, status
-from homing.service.schemas import ActivationReport, ProblemDetails
 from homing.service.state import Service
 
 _CONTENT_SECURITY_POLICY = (
@@ -51,40 +48,20 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
         finally:
             await asyncio.to_thread(service.stop)
 
-    app = _App(
+    app = FastAPI(
         title="homing",
         version=__version__,
         summary="Find the references that a photo is a copy of, and activate photos before release.",
         lifespan=lifespan,
+        exception_handlers=dict.fromkeys(HANDLED, problem_response),  # the middleware answers all others
         docs_url=None,  # these pages load scripts from other hosts, which the policy forbids
         redoc_url=None,
     )
     app.state.service = service
-    install_handlers(app)
     for route in (status, search, photos, activate, page):
         app.include_router(route.router)
     app.add_middleware(_HeadersMiddleware, service=service)
     return app
-
-
-class _App(FastAPI):
-    def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document, with the schemas of problems and reports, which no route declares as its response."""
-        if self.openapi_schema is not None:
-            return self.openapi_schema
-        document = super().openapi()
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        for model in (ProblemDetails, ActivationReport):
-            own = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
-            schemas |= own.pop("$defs", {})
-            schemas[model.__name__] = own
-        for methods in document["paths"].values():
-            for route in methods.values():
-                invalid = route["responses"].get("422", {}).get("content", {})
-                invalid.pop("application/json", None)  # FastAPI's default error format is not used
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        return document
 
 
 class _HeadersMiddleware:
@@ -105,7 +82,7 @@ class _HeadersMiddleware:
             nonlocal response_started
             if message["type"] == "http.response.start":
                 response_started = True
-                self._service.metrics.observe_request(scope, message["status"], perf_counter() - started)
+                self._service.metrics.observe_request(scope, int(message["status"]), perf_counter() - started)
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
@@ -120,4 +97,5 @@ class _HeadersMiddleware:
             # Handled here because Starlette's own handler runs outside of the middleware.
             if response_started:
                 raise  # uvicorn logs it and closes the connection
-            await problem_response(Request(scope), error)(scope, receive, with_headers)
+            response = await problem_response(Request(scope), error)
+            await response(scope, receive, with_headers)

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 
 from homing._io.files import make_folder, report_write_errors, write_atomically
 from homing.errors import HomingError, UnknownNameError
-from homing.service.responses import ProblemError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,10 +44,6 @@ class Caller:
 
     name: str
     role: Role
-
-    def has_role(self, role: Role) -> bool:
-        """Whether the caller's role includes this one."""
-        return ROLES.index(self.role) >= ROLES.index(role)
 
 
 class Keys:
@@ -131,10 +126,10 @@ def _require_role(role: Role) -> Callable[[Request], Awaitable[Caller]]:
         caller: Caller | None = service.keys.find(key.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
             line = "a key is required: Authorization: Bearer KEY" if not key else "this key is not known"
-            raise ProblemError(HTTPStatus.UNAUTHORIZED, line, headers={"WWW-Authenticate": "Bearer"})
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, line, headers={"WWW-Authenticate": "Bearer"})
         service.rate_limiter.check(caller.name)
-        if not caller.has_role(role):
-            raise ProblemError(
+        if ROLES.index(caller.role) < ROLES.index(role):
+            raise HTTPException(
                 HTTPStatus.FORBIDDEN, f"key '{caller.name}' has the role {caller.role}; this request needs {role}"
             )
         return caller
@@ -147,7 +142,7 @@ def _reject_cross_site(request: Request) -> None:
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     site = request.headers.get("sec-fetch-site", "none")
     if origin not in (None, f"http://{host}", f"https://{host}") or site not in ("same-origin", "none"):
-        raise ProblemError(HTTPStatus.FORBIDDEN, "requests from pages of other sites are refused")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "requests from pages of other sites are refused")
 
 
 def _reject_remote(request: Request) -> None:
@@ -156,7 +151,7 @@ def _reject_remote(request: Request) -> None:
     Checking the host name prevents DNS rebinding: a foreign page whose host name resolves to this machine.
     """
     if not _is_loopback(request) or any(name in request.headers for name in _PROXY_HEADERS):
-        raise ProblemError(
+        raise HTTPException(
             HTTPStatus.FORBIDDEN, "without keys only requests from this machine are answered; serve with --keys FILE"
         )
     try:
@@ -164,7 +159,7 @@ def _reject_remote(request: Request) -> None:
     except ValueError:
         hostname = None
     if hostname not in LOOPBACK:
-        raise ProblemError(HTTPStatus.FORBIDDEN, "without keys only requests to localhost are answered")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "without keys only requests to localhost are answered")
 
 
 def _is_loopback(request: Request) -> bool:

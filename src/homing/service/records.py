@@ -132,7 +132,7 @@ class Metrics:
         self._stages = Histogram(
             "homing_stage_seconds", "Seconds of a search, by stage.", ["stage"], buckets=_SECONDS, registry=registry
         )
-        self._batches = Histogram(
+        self.batch_sizes = Histogram(
             "homing_batch_size", "Network inputs per batch.", buckets=(1, 2, 4, 8, 16), registry=registry
         )
 
@@ -156,10 +156,6 @@ class Metrics:
         """Record the seconds of each stage of a search."""
         for stage, spent in seconds.items():
             self._stages.labels(stage).observe(spent)
-
-    def observe_batch(self, size: int) -> None:
-        """Record the size of a batch."""
-        self._batches.observe(size)
 
     def text(self) -> bytes:
         """All metrics in Prometheus text format."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -27,62 +27,52 @@ _OTHERS = ("png", "webp", "tiff", "avif", "heic", "heif", "bmp")
 _log = logging.getLogger("homing")
 
 
-class ProblemError(Exception):
-    """An error response with an HTTP status."""
-
-    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.headers = int(status), detail, dict(headers or {})
-
-
-class TooBusyError(ProblemError):
+class TooBusyError(HTTPException):
     """A limit is reached (status 429); Retry-After says when to try again."""
 
     def __init__(self, detail: str, *, seconds: int = 1) -> None:
-        super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
+        super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": str(seconds)})
 
 
-_HANDLED = (ProblemError, HomingError, HTTPException, RequestValidationError)
+HANDLED = (HomingError, HTTPException, RequestValidationError)
 
 
-def to_problem(error: Exception) -> ProblemError:
+def to_problem(error: Exception) -> HTTPException:
     """Convert an error; those of the collection, and unexpected ones, are logged with their traceback."""
-    if isinstance(error, ProblemError):
-        return error
     if isinstance(error, HTTPException):
-        return ProblemError(error.status_code, str(error.detail), headers=error.headers)
+        return error
     if isinstance(error, RequestValidationError):
         lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
-        return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines))
+        return HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines))
     if not isinstance(error, HomingError):
-        return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the service")
+        return HTTPException(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the service")
     status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), None)
     if status is None and isinstance(error, CollectionError):
         _log.error("%s", error, exc_info=error)
         status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return ProblemError(status or HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+    return HTTPException(status or HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
 
 
-def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
+def problem_details(request: Request, problem: HTTPException) -> ProblemDetails:
     """The document of a problem, without paths of this machine."""
     return ProblemDetails(
-        title=HTTPStatus(problem.status).phrase,
-        status=problem.status,
+        title=HTTPStatus(problem.status_code).phrase,
+        status=int(problem.status_code),
         detail=request.app.state.service.upload_store.redact_paths(problem.detail),
         instance=request.url.path,
     )
 
 
-def problem_response(request: Request, error: Exception) -> JSONResponse:
+async def problem_response(request: Request, error: Exception) -> JSONResponse:
     """The response to any error; unexpected ones are logged with their traceback."""
-    if not isinstance(error, _HANDLED):
+    if not isinstance(error, HANDLED):
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     problem = to_problem(error)
-    if problem.status == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(request)):
-        problem.detail = f"{request.method} is not allowed here; allowed: {methods}"
-        problem.headers["Allow"] = methods
+    if problem.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(request)):
+        line = f"{request.method} is not allowed here; allowed: {methods}"
+        problem = HTTPException(problem.status_code, line, {"Allow": methods})
     document = asdict(problem_details(request, problem))
-    return JSONResponse(document, problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
+    return JSONResponse(document, problem.status_code, headers=problem.headers, media_type=PROBLEM_TYPE)
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -92,16 +82,6 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"description": HTTPStatus(status).phrase, "content": {PROBLEM_TYPE: schema}}
         for status in sorted({401, 403, 422, 429, 500, *statuses})
     }
-
-
-def install_handlers(app: FastAPI) -> None:
-    """Answer the errors of an app that are expected; the middleware answers all others."""
-
-    async def handle(request: Request, error: Exception) -> JSONResponse:
-        return problem_response(request, error)
-
-    for kind in _HANDLED:
-        app.add_exception_handler(kind, handle)
 
 
 def _allowed_methods(request: Request) -> str:

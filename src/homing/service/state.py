@@ -67,7 +67,7 @@ class Service:
                 stack.enter_context(closing(self.collection.storage.reopen())) for _ in range(2)
             )
             self.executors = stack.enter_context(closing(Executors()))
-            network = Batcher(self.collection.extractor, self.limits.network_queue, self.metrics.observe_batch)
+            network = Batcher(self.collection.extractor, self.limits.network_queue, self.metrics.batch_sizes.observe)
             self.batcher = stack.enter_context(closing(network))
             self.writer = stack.enter_context(closing(Writer(self.limits.write_queue)))
             self.collection.search_settings()  # loads the index before the first search
@@ -192,11 +192,8 @@ ServiceDep = Annotated[Service, Depends(_get_service)]
 
 
 async def _reserve_slot(service: ServiceDep) -> AsyncIterator[Reservation]:
-    reservation = Reservation(service.admission)
-    try:
+    with closing(Reservation(service.admission)) as reservation:
         yield reservation
-    finally:
-        reservation.close()
 
 
 UploadSlot = Annotated[Reservation, Depends(_reserve_slot)]

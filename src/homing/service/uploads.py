@@ -12,15 +12,14 @@ from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
-from homing.errors import PhotoError, TooLargeError, UnsupportedError
+from homing.errors import HomingError, PhotoError, TooLargeError, UnsupportedError
 from homing.photo import PhotoFile
 from homing.service.limits import Limits, Reservation
-from homing.service.responses import ProblemError
 
 _LONGEST_NAME = 200  # bytes: file systems take 255
 _FIELDS = 16
@@ -57,18 +56,16 @@ class Form:
         self._files = files
 
     def photos(self, field: str = "photo") -> list[PhotoFile]:
-        """The files of a field. Raises ProblemError if there are none."""
+        """The files of a field. Raises HomingError if there are none."""
         if not self._files.get(field):
-            raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"a file in the multipart field '{field}' is expected")
+            raise HomingError(f"a file in the multipart field '{field}' is expected")
         return self._files[field]
 
     def photo(self, field: str = "photo") -> PhotoFile:
-        """The only file of a field. Raises ProblemError if there are none or several."""
+        """The only file of a field. Raises HomingError if there are none or several."""
         first, *others = self.photos(field)
         if others:
-            raise ProblemError(
-                HTTPStatus.UNPROCESSABLE_ENTITY, f"one file is expected in the field '{field}', got more"
-            )
+            raise HomingError(f"one file is expected in the field '{field}', got more")
         return first
 
 
@@ -96,8 +93,8 @@ class _InMemoryParser(MultiPartParser):
 async def read_form(request: Request, limits: Limits, reservation: Reservation) -> Form:
     """Parse a multipart request into memory, within the reservation."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "photos are expected as multipart/form-data")
-    too_large = ProblemError(
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "photos are expected as multipart/form-data")
+    too_large = HTTPException(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {limits.request_bytes:,} bytes, the limit for one request"
     )
     stated = request.headers.get("content-length", "0")
@@ -117,11 +114,11 @@ async def read_form(request: Request, limits: Limits, reservation: Reservation) 
         form = await asyncio.wait_for(_InMemoryParser(request, counted(), limits).parse(), limits.seconds)
     except asyncio.TimeoutError:
         line = f"the request was not received within {limits.seconds} s"
-        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
     except ClientDisconnect as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, "the request ended before all of it was received") from error
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "the request ended before all of it was received") from error
     except MultiPartException as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
+        raise HTTPException(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
     files: dict[str, list[PhotoFile]] = {}
     values: dict[str, str] = {}
     for field, value in form.multi_items():
@@ -138,12 +135,12 @@ def _check_name(name: str) -> str:
     """Check that a file name is plain and short enough to be stored."""
     label = ascii(name[:80])
     if not name or name.startswith(".") or re.search(r"[/\\:]", name) or any(map(_is_control_character, name)):
-        raise ProblemError(
+        raise HTTPException(
             HTTPStatus.BAD_REQUEST,
             f"{label}: a plain file name is expected: no folders, colons, leading dots or control characters",
         )
     if len(name.encode(errors="replace")) > _LONGEST_NAME or "\ufffd" in name:
-        raise ProblemError(
+        raise HTTPException(
             HTTPStatus.BAD_REQUEST, f"{label}: a name of at most {_LONGEST_NAME} bytes of UTF-8 text is expected"
         )
     return name

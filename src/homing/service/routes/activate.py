@@ -47,16 +47,11 @@ class _Activated(NamedTuple):
     responses={
         **problem_responses(400, 408, 409, 413, 415),
         200: {
+            "model": ActivationReport,
+            "content": {"image/*": {}},
             "description": "The file to release; with ?report=true a report.",
-            "content": {
-                "image/*": {},
-                "application/json": {"schema": {"$ref": "#/components/schemas/ActivationReport"}},
-            },
         },
-        202: {
-            "description": "A job was started.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobStarted"}}},
-        },
+        202: {"model": JobStarted, "description": "A job was started."},
     },
     openapi_extra=multipart_body(PHOTOS, **{name: {"type": "string"} for name in _FIELDS}),
 )

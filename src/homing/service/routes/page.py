@@ -8,9 +8,9 @@ from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 
-from homing.service.responses import ProblemError, etag_response
+from homing.service.responses import etag_response
 
 router = APIRouter()
 _TYPES = {
@@ -46,7 +46,7 @@ async def page(request: Request, name: str = "index.html") -> Response:
     """A file of the page; browsers revalidate it with its ETag."""
     file = _page_files().get(name)
     if file is None:
-        raise ProblemError(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")
+        raise HTTPException(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")
 
     async def data() -> bytes:
         return file.data

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from homing.collection.references import ReferenceQuery
+from homing.collection.references import ReferenceQuery, State
 from homing.collection.uploads import display_name
 from homing.imaging import encode_jpeg, make_thumbnail
 from homing.photo import PhotoFile
@@ -25,7 +25,6 @@ from homing.service.uploads import PHOTOS, multipart_body, read_form
 router = APIRouter()
 _BATCH_SIZE = 16  # photos per step of a job
 Id = Annotated[int, Path(ge=1, le=2**48, description="The id of a reference.")]
-_PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}, "description": "A JPEG."}}
 
 
 @router.post(
@@ -105,9 +104,7 @@ async def list_photos(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     name: Annotated[str, Query(max_length=200, description="Only references whose file names contain this text.")] = "",
-    state: Annotated[
-        Literal["passive", "activated", "unchanged"] | None, Query(description="Only references in this state.")
-    ] = None,
+    state: Annotated[State | None, Query(description="Only references in this state.")] = None,
 ) -> ReferencePage:
     """One page of references; `next` is the address of the next page."""
     query = ReferenceQuery(state=state, name_contains=name, after=after, limit=limit + 1)
@@ -132,7 +129,7 @@ async def one_photo(_: Searcher, service: ServiceDep, id: Id) -> Reference:
     "/v1/photos/{id}/thumbnail",
     summary="Thumbnail of a reference",
     response_class=Response,
-    responses={**problem_responses(404), **_PICTURE},
+    responses={**problem_responses(404), 200: {"content": {"image/jpeg": {}}, "description": "A JPEG."}},
 )
 async def thumbnail(
     request: Request, _: Searcher, service: ServiceDep, id: Id, side: Annotated[int, Query(ge=16, le=2048)] = 320

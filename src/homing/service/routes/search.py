@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request
 from PIL import Image
 from torch import Tensor
 
@@ -21,7 +21,7 @@ from homing.imaging import embed, make_thumbnail, overlay_photo
 from homing.perception import measure
 from homing.photo import PhotoFile
 from homing.service.auth import Searcher
-from homing.service.responses import ProblemError, problem_details, problem_responses, to_problem
+from homing.service.responses import problem_details, problem_responses, to_problem
 from homing.service.schemas import (
     BatchSearchResponse,
     Comparison,
@@ -75,7 +75,7 @@ async def search(
         async with semaphore:
             try:
                 return await find(upload)
-            except (ProblemError, HomingError) as error:
+            except (HTTPException, HomingError) as error:
                 return QueryProblem(query=upload.name, problem=problem_details(request, to_problem(error)))
 
     found = await asyncio.gather(*(find_or_fail(upload) for upload in uploads))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, HTTPException, Path, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from homing import __version__
 from homing.activation import RECIPES
 from homing.service.auth import Admin, Contributor, Searcher
-from homing.service.responses import ProblemError, problem_responses
+from homing.service.responses import problem_responses
 from homing.service.schemas import Health, JobStatus, ServiceInfo
 from homing.service.state import ServiceDep
 
@@ -28,7 +28,7 @@ async def healthz() -> Health:
 async def readyz(service: ServiceDep) -> Health:
     """200 once requests are accepted; 503 while the service shuts down. Before it is ready it does not listen."""
     if not service.ready:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service is shutting down")
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "the service is shutting down")
     return Health()
 
 
