@@ -176,12 +176,8 @@ def _page(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
 
 def _sections(entries: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Photos by what became of them, those that deserve a look first."""
-    sections: dict[str, list[dict[str, Any]]] = {
-        "Failed": [],
-        "Released unchanged": [],
-        "Activated, with notes": [],
-        "Activated": [],
-    }
+    titles = ("Failed", "Released unchanged", "Activated, with notes", "Activated")
+    sections: dict[str, list[dict[str, Any]]] = {title: [] for title in titles}
     for entry in entries:
         state = {"failed": "Failed", "unchanged": "Released unchanged"}.get(entry["outcome"].state)
         sections[state or ("Activated, with notes" if entry["remarks"] else "Activated")].append(entry)

@@ -46,14 +46,6 @@ def table(*headings: str) -> Table:
     return result
 
 
-def print_result(document: Any, text: object, json: bool) -> None:
-    """Print a document as JSON, or the text that says the same."""
-    if json:
-        print_json(document)
-    else:
-        console.print(text)
-
-
 def print_rows(rows: list[dict[str, object]], json: bool) -> None:
     """Print rows as a table, or as one JSON document."""
     if json:

@@ -12,8 +12,7 @@ from homing.cli._progress import progress
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("demo"),
-    json: JsonFlag = False,
+    out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("demo"), json: JsonFlag = False
 ) -> None:
     """Release a few photos passive and activated, edit the files, search for the copies, and compare the recall.
 

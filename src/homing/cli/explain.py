@@ -12,16 +12,7 @@ from rich.table import Table
 import homing
 from homing._io.files import prepare_output_file
 from homing.cli._app import CollectionPath, id_or_path
-from homing.cli._console import (
-    JsonFlag,
-    console,
-    err_console,
-    one_line,
-    print_json,
-    print_key_values,
-    print_result,
-    table,
-)
+from homing.cli._console import JsonFlag, console, err_console, one_line, print_json, print_key_values, table
 from homing.errors import HomingError
 
 _FOUND_LABELS = {True: "found", False: "not found", None: "–"}
@@ -129,6 +120,8 @@ def compare(
     extra = {"lpips": load_lpips()(before, after)} if lpips else {}
     if out is not None:
         save_png(comparison(before, after), out)
-    lpips_text = f", LPIPS {extra['lpips']:.4f}" if lpips else ""
-    picture = f". Picture: {out}" if out else ""
-    print_result(asdict(quality) | extra, f"{quality}{lpips_text}{picture}", json)
+    if json:
+        print_json(asdict(quality) | extra)
+    else:
+        lpips_text = f", LPIPS {extra['lpips']:.4f}" if lpips else ""
+        console.print(f"{quality}{lpips_text}" + (f". Picture: {out}" if out else ""))

@@ -9,7 +9,7 @@ import typer
 
 import homing
 from homing.cli._app import CollectionPath
-from homing.cli._console import JsonFlag, console, print_result
+from homing.cli._console import JsonFlag, console, print_json
 
 
 def export(
@@ -34,7 +34,10 @@ def export(
     """
     with homing.Collection.open(collection) as opened:
         done = opened.export(out, format=format)
-    print_result(asdict(done), f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.", json)
+    if json:
+        print_json(asdict(done))
+    else:
+        console.print(f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.")
 
 
 def import_(

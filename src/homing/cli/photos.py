@@ -47,8 +47,7 @@ class ActivateOptions:
         Option("PSNR of the released file, in dB; a higher value changes the photo less.", default_text="43.8"), None
     )
     alpha: float | None = setting(
-        Option("Strength instead of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."),
-        None,
+        Option("Strength instead of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."), None
     )
     format: str | None = setting(
         Option("Write jpeg, png, webp, tiff, avif, heic or bmp.", default_text="as the photo came"), None

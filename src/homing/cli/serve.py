@@ -24,8 +24,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free port.")] = 8321,
     keys: Annotated[Path | None, typer.Option(help="A TOML file with names, roles and hashes of keys.")] = None,
     limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="Change a limit, such as requests=128. Repeatable."),
+        list[str] | None, typer.Option(metavar="NAME=NUMBER", help="Change a limit, such as requests=128. Repeatable.")
     ] = None,
     new_key: Annotated[
         str | None,

@@ -36,10 +36,7 @@ async def readyz(service: ServiceDep) -> Health:
     "/metrics",
     summary="Prometheus metrics",
     response_class=Response,
-    responses={
-        **problem_responses(),
-        200: {"content": {"text/plain": {}}, "description": "Prometheus text format."},
-    },
+    responses={**problem_responses(), 200: {"content": {"text/plain": {}}, "description": "Prometheus text format."}},
 )
 async def metrics(_: Admin, service: ServiceDep) -> Response:
     """Requests and latencies by route and stage, queue lengths, batch sizes and references."""
