@@ -72,16 +72,9 @@ def activate_batch(
         changes = loop([images[index] for index in chosen], extractor=extractor, objective=selected, recipe=recipe)
         found = dict(zip(chosen, changes, strict=True))
     changes = [found[index] if index in found else torch.zeros_like(image) for index, image in enumerate(images)]
-    check = ReleaseCheck(
-        ChangedPhoto.batch(photos, images, changes, format),
-        originals,
-        extractor=extractor,
-        codebook=codebook,
-        objective=objective,
-        target_psnr=recipe.budget.psnr,
-        refusals=[kind and _GRAPHIC.format(kind) for kind in kinds],
-    )
-    return check.run()
+    check = ReleaseCheck(extractor, codebook, objective, recipe.budget.psnr)
+    refusals = [kind and _GRAPHIC.format(kind) for kind in kinds]
+    return check.run(ChangedPhoto.batch(photos, images, changes, format), originals, refusals)
 
 
 def activate_in_worker(

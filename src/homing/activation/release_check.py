@@ -16,7 +16,7 @@ from torch import Tensor
 
 from homing._io.files import report_write_errors, write_atomically
 from homing._tensors import to_device
-from homing.activation.strength import Candidate, ChangedPhoto, write_at_psnr, write_candidates
+from homing.activation.strength import Attempt, Candidate, ChangedPhoto, write_at_psnr, write_candidates
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe_images
@@ -113,6 +113,10 @@ class _PhotoCheck:
         strength = 10 ** (-self.candidate.psnr / 20) / rms if rms else 0.0
         return (self.changed.image + strength * self.changed.change).clamp(0, 1)
 
+    def attempt(self, factor: float) -> Attempt:
+        """The last attempt again, with its strength multiplied by a factor."""
+        return self.changed, factor * self.candidate.strength, self.candidate.finer
+
     def gain(self, position: IndexPosition) -> float:
         """The decrease of the loss from the original to this position."""
         return self.original.loss - position.loss
@@ -144,44 +148,36 @@ class _PhotoCheck:
         return "; ".join(finer + weaker) or None
 
 
+@dataclass(frozen=True, eq=False)
 class ReleaseCheck:
-    """The release check of a batch: in each round, all open photos are written, measured and located together."""
+    """The release check of batches: in each round, all open photos are written, measured and located together."""
 
-    def __init__(
-        self,
-        photos: Sequence[ChangedPhoto],
-        originals: Tensor,
-        *,
-        extractor: Extractor,
-        codebook: Codebook,
-        objective: Objective,
-        target_psnr: float | None,
-        refusals: Sequence[str | None],
-    ) -> None:
-        """`originals` are the descriptors (B, D). A photo with a refusal is released unchanged, for this reason."""
-        self._extractor, self._codebook, self._objective = extractor, codebook, objective
-        self._target_psnr = target_psnr
-        positions, codes = self._locate(originals, range(len(photos))), codebook.encode(originals)
-        per_photo = zip(photos, positions, codes, refusals, strict=True)
-        self._photos = [_PhotoCheck(index, *each) for index, each in enumerate(per_photo)]
+    extractor: Extractor
+    codebook: Codebook
+    objective: Objective
+    target_psnr: float | None
 
-    def run(self) -> list[Activation | PhotoError]:
+    def run(
+        self, changed: Sequence[ChangedPhoto], originals: Tensor, refusals: Sequence[str | None]
+    ) -> list[Activation | PhotoError]:
         """The first candidate of each photo that lowers its loss within the budget, else the original photo.
 
         The rounds: as strong as the budget allows; with finer quantization; with half and with a quarter of the
-        strength.
+        strength. `originals` are the descriptors (B, D). A photo with a refusal is released unchanged, for this reason.
         """
-        photos = [photo for photo in self._photos if photo.rejection is None]
-        strongest = write_at_psnr([each.changed for each in photos], self._target_psnr)
+        positions, codes = self._locate(originals, range(len(changed))), self.codebook.encode(originals)
+        per_photo = zip(changed, positions, codes, refusals, strict=True)
+        checks = [_PhotoCheck(index, *each) for index, each in enumerate(per_photo)]
+        photos = [photo for photo in checks if photo.rejection is None]
+        strongest = write_at_psnr([each.changed for each in photos], self.target_psnr)
         lossy = _lossy(self._check(photos, strongest, before_writing=True))
-        self._check(lossy, write_at_psnr([each.changed for each in lossy], self._target_psnr, finer=True))
+        self._check(lossy, write_at_psnr([each.changed for each in lossy], self.target_psnr, finer=True))
         for _ in range(_HALVINGS):
             rejected = [photo for photo in photos if photo.rejection and not photo.error]
             for photo in rejected:
                 photo.share /= 2
-            weaker = [(each.changed, each.candidate.strength / 2, each.candidate.finer) for each in rejected]
-            self._check(rejected, write_candidates(weaker))
-        return self._results()
+            self._check(rejected, write_candidates([each.attempt(0.5) for each in rejected]))
+        return _released(checks)
 
     def _check(
         self,
@@ -203,11 +199,11 @@ class ReleaseCheck:
         written = [photo for photo in photos if not photo.error]
         if not written:
             return []
-        inputs = [self._extractor.resize(photo.candidate.decoded) for photo in written]
+        inputs = [self.extractor.resize(photo.candidate.decoded) for photo in written]
         if before_writing:
-            inputs += [self._extractor.resize(photo.before_writing()) for photo in written]
+            inputs += [self.extractor.resize(photo.before_writing()) for photo in written]
         indices = [photo.index for photo in written] * (2 if before_writing else 1)
-        positions = self._locate(describe_images(self._extractor, inputs), indices)
+        positions = self._locate(describe_images(self.extractor, inputs), indices)
         for photo, position in zip(written, positions, strict=False):
             photo.position = position
             photo.rejection = self._rejection_reason(photo.candidate, position, photo.original)
@@ -219,9 +215,9 @@ class ReleaseCheck:
 
     def _rejection_reason(self, candidate: Candidate, position: IndexPosition, original: IndexPosition) -> str | None:
         """Why this candidate cannot be released as activated; None if it can."""
-        if self._target_psnr is not None and candidate.psnr < self._target_psnr:
+        if self.target_psnr is not None and candidate.psnr < self.target_psnr:
             return (
-                f"the written file has {candidate.psnr:.1f} dB, below the target of {self._target_psnr:g} dB; "
+                f"the written file has {candidate.psnr:.1f} dB, below the target of {self.target_psnr:g} dB; "
                 "try a lossless format such as PNG, or a lower PSNR"
             )
         if position.cell != original.cell:
@@ -232,36 +228,10 @@ class ReleaseCheck:
 
     def _locate(self, descriptors: Tensor, indices: Sequence[int]) -> list[IndexPosition]:
         """The position of each of (N, D) descriptors, which belong to the photos with these batch indices."""
-        device = self._extractor.device
-        losses = self._objective.select(to_device(np.array(indices), device))(descriptors.to(device)).tolist()
-        per_photo = zip(descriptors, self._codebook.cells(descriptors).tolist(), losses, strict=True)
+        device = self.extractor.device
+        losses = self.objective.select(to_device(np.array(indices), device))(descriptors.to(device)).tolist()
+        per_photo = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
         return [IndexPosition(*each) for each in per_photo]
-
-    def _results(self) -> list[Activation | PhotoError]:
-        """Write the last files, and measure what is released."""
-        rewritten = [photo for photo in self._photos if photo.needs_last_file]
-        last = [
-            (
-                each.changed,
-                0.0 if each.rejection else each.candidate.strength,
-                bool(each.rejection) or each.candidate.finer,
-            )
-            for each in rewritten
-        ]
-        files = write_candidates(last, quick=False)
-        for photo, file in zip(rewritten, files, strict=True):
-            if isinstance(file, PhotoError):
-                photo.error = file
-            elif photo.rejection:
-                photo.candidate = file  # the unchanged photo in the requested format
-            elif torch.equal(file.decoded, photo.candidate.decoded):
-                photo.candidate = photo.candidate._replace(data=file.data)  # a smaller file with the same pixels
-        released = [photo for photo in self._photos if not (photo.error or photo.keeps_file)]
-        qualities = measure_batch(
-            [photo.changed.image for photo in released], [photo.candidate.decoded for photo in released]
-        )
-        measured = dict(zip((photo.index for photo in released), qualities, strict=True))
-        return [photo.error or photo.activation(measured.get(photo.index)) for photo in self._photos]
 
 
 def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
@@ -281,3 +251,23 @@ def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
         elif file.data != photo.candidate.data:
             lossy.append(photo)
     return lossy
+
+
+def _released(checks: Sequence[_PhotoCheck]) -> list[Activation | PhotoError]:
+    """Write the last files, and measure what is released."""
+    rewritten = [photo for photo in checks if photo.needs_last_file]
+    last = [(each.changed, 0.0, True) if each.rejection else each.attempt(1.0) for each in rewritten]
+    files = write_candidates(last, quick=False)
+    for photo, file in zip(rewritten, files, strict=True):
+        if isinstance(file, PhotoError):
+            photo.error = file
+        elif photo.rejection:
+            photo.candidate = file  # the unchanged photo in the requested format
+        elif torch.equal(file.decoded, photo.candidate.decoded):
+            photo.candidate = photo.candidate._replace(data=file.data)  # a smaller file with the same pixels
+    released = [photo for photo in checks if not (photo.error or photo.keeps_file)]
+    qualities = measure_batch(
+        [photo.changed.image for photo in released], [photo.candidate.decoded for photo in released]
+    )
+    measured = dict(zip((photo.index for photo in released), qualities, strict=True))
+    return [photo.error or photo.activation(measured.get(photo.index)) for photo in checks]
