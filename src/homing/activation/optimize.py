@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -166,20 +165,8 @@ def _resize(image: Tensor, height: int, width: int | None = None) -> Tensor:
     return F.interpolate(image[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
 
 
-class Optimizer(Protocol):
-    """An optimizer for B photos. The change of a photo is pixel_bound · pattern."""
-
-    pattern: Tensor
-
-    def step(self, gradient: Tensor) -> None:
-        """Take one step, given the gradient at the pixels (B, 3, S, S)."""
-
-    def result(self) -> Tensor:
-        """The pattern to release."""
-
-
-def make_optimizer(recipe: Recipe, pixel_bounds: Tensor) -> Optimizer:
-    """The optimizer of a recipe for (B, 3, S, S) pixel bounds."""
+def make_optimizer(recipe: Recipe, pixel_bounds: Tensor) -> TanhAdam | NormalizedMomentum:
+    """The optimizer of a recipe for (B, 3, S, S) pixel bounds. The change of a photo is pixel_bound · pattern."""
     return (TanhAdam if recipe.constraint == "pixel" else NormalizedMomentum)(pixel_bounds, recipe)
 
 
@@ -194,7 +181,7 @@ class TanhAdam:
 
     @torch.no_grad()
     def step(self, gradient: Tensor) -> None:
-        """One step of Adam."""
+        """One step of Adam, given the gradient at the pixels (B, 3, S, S)."""
         # Plus the gradient of the mean squared change; by the chain rule, and in place: memory is what counts.
         delta_gradient = gradient.addcmul(
             self._pixel_bounds, self.pattern, value=2 * self._image_weight / gradient[0].numel()
@@ -227,7 +214,7 @@ class NormalizedMomentum:
 
     @torch.no_grad()
     def step(self, gradient: Tensor) -> None:
-        """One step with momentum."""
+        """One step with momentum, given the gradient at the pixels (B, 3, S, S)."""
         step = gradient.sign() * gradient.abs().pow(self._grad_power)
         self._velocity.mul_(MOMENTUM).add_(step * self._scale(step), alpha=-self._lr)
         self._lr -= self._lr_step
