@@ -113,7 +113,7 @@ def test_each_bad_photo_gets_one_line_and_the_others_are_processed(photos: Path,
     shutil.copy(photos / "rocket.jpg", os.fsencode(folder) + b"/not-utf8-\xff.jpg")
     bad.add(r"not-utf8-\udcff.jpg")
     homing("init", tmp_path / "c.homing")
-    for command in (["add"], ["activate", "--out", tmp_path / "out", "--recipe", "paper-fast"]):
+    for command in (["add"], ["activate", "--out", tmp_path / "out", "--recipe", "paper-fast"], ["search"]):
         done = homing(command[0], tmp_path / "c.homing", folder, *command[1:], code=1)
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         assert len(lines) == len(bad)

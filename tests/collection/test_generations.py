@@ -72,7 +72,7 @@ def test_remove_applies_to_generations_before_the_previous_one(path: Path) -> No
         current.remove(path.parent / "photos" / "0001.jpg")
     for folder in (path, path / "generation-2", path / "generation-3"):
         with closing(open_generation(SqliteStorage, path, folder)) as catalog:
-            assert catalog.existing_ids(range(1, 7)) == [1, 3, 4, 5, 6]
+            assert list(catalog.hashes_of(range(1, 7))) == [1, 3, 4, 5, 6]
 
 
 def test_changes_since_the_migration_are_included(path: Path, tmp_path: Path) -> None:

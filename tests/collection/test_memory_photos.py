@@ -76,6 +76,16 @@ def test_photos_of_every_kind_are_added_and_found(opened: Collection, tmp_path: 
     assert opened.check() == []
 
 
+def test_a_photo_that_refuses_a_list_is_named(opened: Collection) -> None:
+    with pytest.raises(PhotoError, match=r"^photo 2: got an array of shape \(5,\)"):
+        opened.add([image(1), np.zeros(5)])
+    with pytest.raises(PhotoError, match=r"^'b\.png': got a PIL image of mode CMYK"):
+        opened.add({"a.png": image(1), "b.png": image(2).convert("CMYK")})
+    with pytest.raises(PhotoError, match=r"^photo 3: got a tensor of shape .* with values from 0 to 2"):
+        opened.search(torch.stack([tensor(1), tensor(2), torch.linspace(0, 2, 9216).reshape(3, 48, 64)]))
+    assert uploads(opened) == []
+
+
 def test_a_dict_gives_the_names(opened: Collection, tmp_path: Path) -> None:
     outcomes = opened.activate(
         {"beach.png": image(1), "sea.jpg": encoded(2, "JPEG")}, tmp_path / "out", recipe=RECIPES[1]

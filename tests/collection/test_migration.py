@@ -158,6 +158,25 @@ def test_a_restored_released_file_is_evaluated_again(path: Path) -> None:
     assert len(_all(path / "generation-2", "SELECT * FROM released_descriptors")) == 2
 
 
+def test_releases_that_a_later_one_replaced_are_passed_over(path: Path) -> None:
+    photo, out = path.parent / "photos" / "rocket.jpg", path.parent / "out"
+    with Collection.open(path, extractor=TINY) as opened:
+        (outcome,) = opened.activate(photo, out, recipe="paper", psnr=40)
+        assert outcome.overwrote
+        assert opened.check() == []
+    other = network(1)
+    done = migrate(path, book(tiny=other), extractor=other)
+    assert not done.gain_unknown
+    assert sorted(Path(each.released).name for each in (*done.gain_kept, *done.gain_lost)) == [
+        "flower.jpg",
+        "rocket.jpg",
+    ]
+    (out / "rocket.jpg").unlink()
+    shutil.rmtree(path / "generation-2")
+    done = migrate(path, book(tiny=other), extractor=other)
+    assert [Path(each.released).name for each in done.gain_unknown] == ["rocket.jpg"]
+
+
 def _all(folder: Path, query: str) -> list[tuple]:
     with closing(sqlite3.connect(folder / "catalog.sqlite", isolation_level=None)) as database:
         return database.execute(query).fetchall()

@@ -113,7 +113,7 @@ def test_ids_are_never_reused(three: Collection, photos: Path) -> None:
     three.remove(last)
     three.add(photos)
     assert len({match.id for match in three.search(photos / "flower.jpg")} & {last, last + 1, last + 2}) == 2
-    assert three.storage.existing_ids([last]) == []
+    assert list(three.storage.hashes_of([last])) == []
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_known_photos_are_skipped(storage: Storage) -> None:
     assert storage.ids_of([sha(1), sha(9)]) == {sha(1): first[1]}
     assert (storage.find(sha(2)), storage.find(sha(9))) == (first[2], None)
     assert storage.hashes_of([first[0], 7_777]) == {first[0]: sha(0)}
-    assert storage.existing_ids([first[0], 7_777, 0, -1, 10**30]) == [first[0]]
+    assert list(storage.hashes_of([first[0], 7_777, 0, -1, 10**30])) == [first[0]]
     assert storage.add(photos()) == []
 
 
@@ -104,7 +104,7 @@ def test_references_are_removed_with_their_releases(storage: Storage) -> None:
 def test_references_are_replaced(storage: Storage) -> None:
     (one,) = storage.add(photos(0))
     (two,) = storage.add(photos(1), replaces=[one])
-    assert storage.existing_ids([one, two]) == [two]
+    assert list(storage.hashes_of([one, two])) == [two]
 
 
 def test_sources_are_found_and_updated(storage: Storage) -> None:

@@ -119,6 +119,7 @@ def _search_each(
     collection: Collection, paths: list[Location], options: SearchOptions
 ) -> tuple[list[tuple[Location, SearchResult]], list[dict[str, Any]]]:
     """The result of each photo that can be read, and a JSON object for each other."""
+    from homing.collection.outcome import failed
     from homing.errors import PhotoError
 
     results: list[tuple[Location, SearchResult]] = []
@@ -129,7 +130,8 @@ def _search_each(
                 results.append((path, collection.search(path, **vars(options))))
             except PhotoError as error:
                 failures.append({"query": path, "reason": str(error), "verdict": None, "matches": [], "search": None})
-                print_failure(error)
+                failure = failed(path, error)
+                print_failure(f"{failure.photo}: {failure.reason}")
             advance()
     return results, failures
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
-from homing._io.parallel import prefetch_map
+from homing._io.parallel import prefetch_map, thread_map
 from homing._io.paths import Location, stored_path
 from homing.codebooks import Codebook
 from homing.collection._job_files import update_moved_source
-from homing.collection.outcome import Outcome, OutcomeCallback, failed
+from homing.collection.outcome import Outcome, OutcomeCallback, failed, report_each
 from homing.collection.references import NewPhotos
-from homing.collection.storage import Storage
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import Extractor, describe_images
 from homing.photo import FoundPhoto, Photo, PhotoFile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from homing.collection.collection import Collection
 
 BATCH = 16  # larger batches are no faster on a CPU, and each photo in a batch takes about 30 MB
-_READ_THREADS = 16  # files of a batch that are read at once
+READ_THREADS = 16  # files of a batch that are read at once
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class DescribedPhoto:
 def add_photos(
     collection: Collection,
     found: Sequence[FoundPhoto[Location]],
-    on_outcome: OutcomeCallback,
+    on_outcome: OutcomeCallback | None,
     *,
     replace: bool = False,
 ) -> list[Outcome]:
@@ -83,23 +83,14 @@ def add_photos(
         if batch:
             yield from records.record(describe_photos(batch, extractor, collection.codebook))
 
-    reported = []
-    for outcome in outcomes():
-        on_outcome(outcome)
-        reported.append(outcome)
-    return reported
+    return report_each(outcomes(), on_outcome)
 
 
 def read_photos(paths: Sequence[Location], records: NewReferences) -> list[tuple[Location, PhotoFile] | Outcome]:
     """The files of photos that are not known yet; the others have their outcome."""
-    threads = min(_READ_THREADS, len(paths))
-    read = list(prefetch_map(_read, paths, threads=threads) if threads > 1 else map(_read, paths))
-    files = [(path, file) for path, file in zip(paths, read, strict=True) if isinstance(file, PhotoFile)]
-    known = iter(records.look_up([(path, file.sha256) for path, file in files]))
-    return [
-        file if isinstance(file, Outcome) else next(known) or (path, file)
-        for path, file in zip(paths, read, strict=True)
-    ]
+    read = list(zip(paths, thread_map(_read, paths, threads=READ_THREADS), strict=True))
+    known = iter(records.look_up([(path, file.sha256) for path, file in read if isinstance(file, PhotoFile)]))
+    return [file if isinstance(file, Outcome) else next(known) or (path, file) for path, file in read]
 
 
 def _read(path: Location) -> PhotoFile | Outcome:
@@ -132,9 +123,11 @@ class NewReferences:
     """What a job looks up and records of references. One job uses one instance for all its photos."""
 
     def __init__(self, collection: Collection, *, replace: bool = False) -> None:
-        """`replace` removes the references that were added from a photo's path before."""
-        self._collection, self._storage = collection, collection.storage
-        self._replace_tracker = _ReplaceTracker(self._storage) if replace else None
+        """`replace` removes the references that were added from a photo's path before, but no photo of the job."""
+        self._storage, self._replace = collection.storage, replace
+        self._seen: dict[str, str] = {}  # if photos are replaced: the path of each photo of the job, by hash
+        # Lookups run in threads ahead of the replacement: held from the lookup until the removal.
+        self._lock: AbstractContextManager[object] = RLock() if replace else nullcontext()
 
     def look_up(self, photos: Sequence[tuple[Location, str]]) -> list[Outcome | None]:
         """The outcome of each photo that is already known by its hash; None for new photos."""
@@ -142,7 +135,10 @@ class NewReferences:
 
     def _look_up(self, path: Location, sha256: str) -> Outcome | None:
         try:
-            number = self._replace_tracker.find(sha256, path) if self._replace_tracker else self._storage.find(sha256)
+            with self._lock:
+                if self._replace:
+                    self._seen.setdefault(sha256, stored_path(path))
+                number = self._storage.find(sha256)
             if number is not None:
                 return self._known(number, path, sha256)
             if self._storage.find_released(sha256) is not None:
@@ -155,14 +151,26 @@ class NewReferences:
         """Outcome of a photo that is already a reference: added from this path, another path, or one that is gone."""
         if (before := update_moved_source(self._storage, number, path)) is not None:
             return Outcome(photo=str(path), state="moved", moved_from=str(before))
-        source, _ = self._storage.source_and_state(number)
-        if self._replace_tracker is not None and source == stored_path(path):
-            with self._replace_tracker.lock:
-                others = self._replace_tracker.outdated(path, sha256)
-                if others:
-                    self._storage.remove(others)
+        if self._replace and self._storage.source_and_state(number)[0] == stored_path(path):
+            with self._lock:
+                if outdated := self._outdated(path, sha256):
+                    self._storage.remove(outdated)
                     return Outcome(photo=str(path), state="replaced")
         return Outcome(photo=str(path), state="known")
+
+    def _outdated(self, path: Location, sha256: str) -> list[int]:
+        """The references to replace: added from this path with another hash. The sources of moved photos are updated.
+
+        A photo of the job is never replaced, even under a new name.
+        """
+        source, outdated = stored_path(path), []
+        for number, known in self._storage.find_by_source(source) if self._replace else ():
+            if known in self._seen:
+                if self._seen[known] != source:
+                    self._storage.update_source(number, source, self._seen[known])
+            elif known != sha256:
+                outdated.append(number)
+        return outdated
 
     def record(self, photos: Sequence[DescribedPhoto]) -> list[Outcome]:
         """Record new photos. They are on disk when this returns."""
@@ -173,41 +181,12 @@ class NewReferences:
             np.stack([photo.descriptor for photo in photos]),
         )
         try:
-            with self._replace_tracker.lock if self._replace_tracker else nullcontext():
-                before = [
-                    self._replace_tracker.outdated(photo.path, photo.sha256) if self._replace_tracker else []
-                    for photo in photos
-                ]
-                ids = self._collection.record(new, replaces=[number for numbers in before for number in numbers])
+            with self._lock:
+                before = [self._outdated(photo.path, photo.sha256) for photo in photos]
+                ids = self._storage.add(new, replaces=list(chain(*before)))
         except CollectionError as error:
             return [failed(photo.path, error) for photo in photos]
         return [
-            Outcome(photo=str(photo.path), state="known" if number is None else "replaced" if numbers else "added")
-            for photo, number, numbers in zip(photos, ids, before, strict=True)
+            Outcome(photo=str(photo.path), state="known" if number is None else "replaced" if outdated else "added")
+            for photo, number, outdated in zip(photos, ids, before, strict=True)
         ]
-
-
-class _ReplaceTracker:
-    """Finds the references that a job may replace. A photo of the input is never replaced, even under a new name."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._seen: dict[str, str] = {}
-        self.lock = RLock()  # lookups run in threads ahead of the replacement: held from the lookup until the removal
-
-    def find(self, sha256: str, path: Location) -> int | None:
-        """The reference with this hash, if there is one. The job sees it at this path and does not remove it."""
-        with self.lock:
-            self._seen.setdefault(sha256, stored_path(path))
-            return self._storage.find(sha256)
-
-    def outdated(self, path: Location, sha256: str) -> list[int]:
-        """The references added from this path with another hash. The sources of moved photos are updated."""
-        source, outdated = stored_path(path), []
-        for number, known in self._storage.find_by_source(source):
-            if known in self._seen:
-                if self._seen[known] != source:
-                    self._storage.update_source(number, source, self._seen[known])
-            elif known != sha256:
-                outdated.append(number)
-        return outdated

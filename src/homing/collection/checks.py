@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from datetime import datetime, timezone
 from functools import cache, partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -176,29 +175,24 @@ def _check_released_descriptors(storage: Storage, findings: Findings) -> None:
             findings.repair_or_report("release", text, done, repair, "try again")
 
 
-class _Released(NamedTuple):
-    """What the check of a released file needs of its release."""
-
-    photo: int
-    sha256: str
-    written: bool
-
-
 def _check_releases(storage: Storage, findings: Findings) -> None:
     """Check released files against their hashes.
 
     If several releases have the same path, the file may hold any of them. A planned release without a file is no
     finding: it was never reported, and the next `activate` writes it.
     """
-    by_path: dict[str, list[_Released]] = defaultdict(list)
+    photos: dict[str, set[int]] = defaultdict(set)  # by path
+    written: dict[str, set[str]] = defaultdict(set)  # the hashes of written files, by path
     for rows in storage.releases():
         for row in rows:
-            by_path[row.path].append(_Released(row.photo, row.sha256, bool(row.written)))
-    paths = sorted(by_path)
+            photos[row.path].add(row.photo)
+            if row.written:
+                written[row.path].add(row.sha256)
+    paths = sorted(photos)
     check_out_folders(paths, findings)
     for path, found in zip(paths, prefetch_map(_hash, paths), strict=True):
-        if not any(each.written and each.sha256 == found for each in by_path[path]):
-            _recheck(storage, path, {each.photo for each in by_path[path]}, findings)
+        if found not in written[path]:
+            _recheck(storage, path, photos[path], findings)
 
 
 def _recheck(storage: Storage, path: str, photos: set[int], findings: Findings) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from homing.activation.release_check import MIN_LOSS_DECREASE
 from homing.collection.outcome import MigratedRelease, Migration
 from homing.collection.references import StoredReference, StoredRelease
 from homing.collection.storage import Parts, Storage, create_generation, open_storage
-from homing.collection.storage.layout import generation_path, make_current
+from homing.collection.storage.layout import SETTINGS, generation_path, make_current
 from homing.errors import CollectionError, PhotoError
 from homing.extractors import Extractor, ExtractorLike, describe_images
 from homing.objectives import has_objective, objective_for
@@ -35,7 +34,6 @@ RELEASED_FILE_MISSING = "its released file is missing or was changed, so its gai
 _BATCH = 16  # photos per pass of the extractor
 _COMMIT = 256  # references or releases per commit
 _EARLIER_CODEBOOK = re.compile("(for codebook [0-9a-f]{12}: )+")
-ProgressCallback = Callable[[], None]
 
 
 def migrate(
@@ -43,7 +41,7 @@ def migrate(
     codebook: codebooks.CodebookLike,
     *,
     extractor: ExtractorLike | None = None,
-    advance: ProgressCallback = lambda: None,
+    advance: Callable[[], None] = lambda: None,
 ) -> Migration:
     """Build the next generation of a collection, for another codebook. Call again to resume an interrupted migration.
 
@@ -52,16 +50,15 @@ def migrate(
     """
     book = codebooks.load(codebook)
     extractor = None if extractor is None else extractors.load(extractor)
-    where = _absolute(path)
-    with closing(open_storage(where)) as old, old.lock_for_writing():
+    with closing(_open(path)) as old, old.lock_for_writing():
         if old.codebook.fingerprint == book.fingerprint:
             raise CollectionError(f"{path} has codebook '{book.name}' ({book.fingerprint[:12]}) already")
         target = generation_path(old.root, "next")
-        if not (target / "collection.toml").is_file():
+        if not (target / SETTINGS).is_file():
             with_distractors = old.distractors is not None and codebooks.has_distractors(book)
             distractors = codebooks.bundled_distractors(book) if with_distractors else None
             create_generation(type(old), target, Parts(book, distractors))
-        with closing(open_storage(where, "next")) as new:
+        with closing(_open(path, "next")) as new:
             if new.codebook.fingerprint != book.fingerprint:
                 raise CollectionError(
                     f"{path} is already being migrated to codebook '{new.codebook.name}' "
@@ -76,8 +73,8 @@ def switch(path: str | Location, *, extractor: ExtractorLike | None = None, leav
 
     Raises an error if some references could not be migrated, unless `leave_missing` is true.
     """
-    network, where = None if extractor is None else extractors.load(extractor), _absolute(path)
-    with closing(open_storage(where)) as old, old.lock_for_writing(), closing(open_storage(where, "next")) as new:
+    network = None if extractor is None else extractors.load(extractor)
+    with closing(_open(path)) as old, old.lock_for_writing(), closing(_open(path, "next")) as new:
         migrator = Migrator(old, new, network)
         done = migrator.run()
         if done.missing and not leave_missing:
@@ -94,58 +91,52 @@ def switch(path: str | Location, *, extractor: ExtractorLike | None = None, leav
 
 def delete_previous(path: str | Location) -> None:
     """Delete the generations before the current one."""
-    with closing(open_storage(_absolute(path))) as current, current.lock_for_writing():
+    with closing(_open(path)) as current, current.lock_for_writing():
         current.delete_previous()
 
 
 def count(path: str | Location) -> int:
     """The number of references to migrate."""
-    with closing(open_storage(_absolute(path))) as old:
+    with closing(_open(path)) as old:
         return old.counts()["photos"]
 
 
-def _absolute(path: str | Location) -> Location:
+def _open(path: str | Location, which: str = "current") -> Storage:
     where = location(path)
-    return Path(os.path.abspath(where)) if isinstance(where, Path) else where
+    return open_storage(Path(os.path.abspath(where)) if isinstance(where, Path) else where, which)
 
 
 class Migrator:
     """Copies references and releases from one generation to the next. Run again to resume."""
 
     def __init__(
-        self, old: Storage, new: Storage, extractor: Extractor | None, advance: ProgressCallback = lambda: None
+        self, old: Storage, new: Storage, extractor: Extractor | None, advance: Callable[[], None] = lambda: None
     ) -> None:
-        self._old_storage, self._new_storage = old, new
-        self._old, self._new = old.codebook, new.codebook
-        self._given, self._advance = extractor, advance
-        self.missing: list[str] = []
-        """The reason for each reference that cannot be migrated."""
+        self._old, self._new, self._given, self._advance = old, new, extractor, advance
+        # Whether stored descriptors can be used again.
+        self._same_network = old.codebook.extractor_fingerprint == new.codebook.extractor_fingerprint
+        self._missing: list[str] = []  # the reason for each reference that cannot be migrated
 
     @cached_property
-    def extractor(self) -> Extractor:
+    def _extractor(self) -> Extractor:
         """The extractor of the next generation."""
-        extractor = self._given or extractors.load(self._new.extractor)
-        self._new.check(extractor)
+        extractor = self._given or extractors.load(self._new.codebook.extractor)
+        self._new.codebook.check(extractor)
         return extractor
-
-    @property
-    def same_network(self) -> bool:
-        """Whether both codebooks belong to the same extractor, so that stored descriptors can be reused."""
-        return self._old.extractor_fingerprint == self._new.extractor_fingerprint
 
     def run(self, *, remove_gone: bool = True) -> Migration:
         """Update the next generation to the current state of the old one, and report which gains are kept.
 
         `remove_gone` removes the references that the old generation lacks.
         """
-        old, new = self._old_storage, self._new_storage
+        old, new = self._old, self._new
         old.refresh()
         if new.keeps_ids and new.last_id() > old.last_id():  # references that the old one lacks would be removed
             raise CollectionError(
                 f"{new.path} holds references that the current generation never had: it was the current one before. "
                 f"If {old.root / 'current'} was deleted, write the number of that generation into it"
             )
-        self.missing.clear()
+        self._missing.clear()
         if remove_gone:
             self._remove_gone()
         for rows in old.valid_rows():
@@ -157,7 +148,7 @@ class Migrator:
 
     def _remove_gone(self) -> None:
         """Remove references that the old generation has no more, or has under another id."""
-        old, new = self._old_storage, self._new_storage
+        old, new = self._old, self._new
         for batch in new.hashes():
             ids = old.ids_of(list(batch.values()))
             gone = [
@@ -170,31 +161,33 @@ class Migrator:
 
     def _copy(self, rows: Sequence[StoredReference]) -> None:
         """Add the references that the next generation lacks, and update the sources of the others."""
-        new = self._new_storage
+        new = self._new
         known = new.ids_of([row.sha256 for row in rows])
         sources = new.sources_and_states(list(known.values()))
+        wanted = []
         for row in rows:
-            if row.sha256 in known and (before := sources[known[row.sha256]][0]) != row.source:
+            if row.sha256 not in known:
+                wanted.append(row)
+                continue
+            if (before := sources[known[row.sha256]][0]) != row.source:
                 new.update_source(known[row.sha256], before, row.source)
-        wanted = [row for row in rows if row.sha256 not in known]
-        self._report_done(len(rows) - len(wanted))
-        size = len(wanted) if self.same_network else _COMMIT
+            self._advance()
+        size = len(wanted) if self._same_network else _COMMIT
         for start in range(0, len(wanted), size or 1):
             batch = wanted[start : start + size]
             if ready := self._with_new_codes(batch):
                 new.insert(ready)
-            self._report_done(len(batch))
+            for _ in batch:
+                self._advance()
 
     def _copy_releases(self, rows: Sequence[StoredRelease]) -> None:
         """Add the releases that the next generation lacks, evaluated with its codebook."""
-        new = self._new_storage
-        own = self._with_new_ids(rows)
-        known = {_key(row): row for batch in new.releases(sorted({row.photo for row in own})) for row in batch}
-        wanted = []
+        new, own, wanted = self._new, self._with_new_ids(rows), []
+        known = self._evaluated(own)
         for row in own:
             before = known.get(_key(row))
-            # Releases whose file was missing are evaluated again.
             same = before is not None and (before.written, before.changed) == (row.written, row.changed)
+            # Releases whose file was missing are evaluated again.
             if before is None or not same or before.reason == RELEASED_FILE_MISSING:
                 wanted.append(row)
         for start in range(0, len(wanted), _COMMIT):
@@ -204,38 +197,48 @@ class Migrator:
 
     def _with_new_ids(self, rows: Sequence[StoredRelease]) -> list[StoredRelease]:
         """Releases with the ids of their references in the next generation, without those of missing ones."""
-        hashes = self._old_storage.hashes_of(sorted({row.photo for row in rows}))
-        ids = self._new_storage.ids_of(list(hashes.values()))
+        hashes = self._old.hashes_of(sorted({row.photo for row in rows}))
+        ids = self._new.ids_of(list(hashes.values()))
         return [row._replace(photo=ids[hashes[row.photo]]) for row in rows if hashes.get(row.photo) in ids]
 
-    def _report(self) -> Migration:
-        old, new = self._old_storage, self._new_storage
-        by_gain: dict[str, list[MigratedRelease]] = {"gain_kept": [], "gain_lost": [], "gain_unknown": []}
-        for rows in old.releases():
-            written = [row for row in self._with_new_ids(rows) if row.written]
-            photos = sorted({row.photo for row in written})
-            evaluated = {_key(row): row for batch in new.releases(photos) for row in batch}
-            sources = new.sources_and_states(photos)
-            for row in written:
-                now = evaluated.get(_key(row))
-                if now is not None and "activated" in (row.state, now.state):  # a lost gain can return
-                    source, _ = sources[row.photo]
-                    by_gain[_gain(now)].append(MigratedRelease(source, row.path, now.reason))
-        return Migration(
-            generation=new.path,
-            codebook=new.codebook.name,
-            photos=new.counts()["photos"],
-            missing=self.missing,
-            **by_gain,
-        )
+    def _evaluated(self, rows: Sequence[StoredRelease]) -> dict[tuple[int, str, str], StoredRelease]:
+        """The releases of these references in the next generation, by reference and file."""
+        photos = sorted({row.photo for row in rows})
+        return {_key(row): row for batch in self._new.releases(photos) for row in batch}
 
-    def _report_done(self, count: int) -> None:
-        for _ in range(count):
-            self._advance()
+    def _report(self) -> Migration:
+        kept: list[MigratedRelease] = []
+        lost: list[MigratedRelease] = []
+        unknown: list[tuple[str, MigratedRelease]] = []  # with the times of the releases
+        latest: dict[str, str] = {}  # the times of the last releases by path
+        for rows in self._old.releases():
+            written = [row for row in self._with_new_ids(rows) if row.written]
+            evaluated = self._evaluated(written)
+            sources = self._new.sources_and_states(sorted({row.photo for row in written}))
+            for row in written:
+                latest[row.path] = max(row.changed, latest.get(row.path, ""))
+                now = evaluated.get(_key(row))
+                if now is None or "activated" not in (row.state, now.state):  # a lost gain can return
+                    continue
+                release = MigratedRelease(sources[row.photo][0], row.path, now.reason)
+                if now.reason == RELEASED_FILE_MISSING:
+                    unknown.append((row.changed, release))
+                else:
+                    (kept if now.state == "activated" else lost).append(release)
+        return Migration(
+            generation=self._new.path,
+            codebook=self._new.codebook.name,
+            photos=self._new.counts()["photos"],
+            missing=self._missing,
+            gain_kept=kept,
+            gain_lost=lost,
+            # The file of a release that a later one replaced is not missing.
+            gain_unknown=[release for changed, release in unknown if changed == latest[release.released]],
+        )
 
     def _with_new_codes(self, rows: Sequence[StoredReference]) -> list[StoredReference]:
         """References with codes of the new codebook and descriptors of its extractor."""
-        if self.same_network:
+        if self._same_network:
             vectors = [row.vector or b"" for row in rows]
             descriptors = _as_tensor(vectors)
         else:
@@ -243,37 +246,38 @@ class Migrator:
             if not rows:
                 return []
             vectors = [vector.tobytes() for vector in descriptors.numpy().astype(np.float16)]
-        codes = self._new.encode(descriptors)
+        codes = self._new.codebook.encode(descriptors)
         return [
             row._replace(code=code.tobytes(), vector=vector)
             for row, code, vector in zip(rows, codes, vectors, strict=True)
         ]
 
     def _describe(self, rows: Sequence[StoredReference]) -> tuple[list[StoredReference], Tensor]:
-        """The references whose files can be read, and their descriptors (N, D)."""
-        readable, described = [], [torch.empty(0, self._new.dim)]
+        """The references whose files can be read, and their descriptors (N, D). The others are noted as missing."""
+
+        def read(row: StoredReference) -> Tensor | None:
+            try:
+                return self._network_input(row.source, row.sha256)
+            except PhotoError as error:
+                self._missing.append(str(error))
+                return None
+
+        readable, described = [], [torch.empty(0, self._new.codebook.dim)]
         for start in range(0, len(rows), _BATCH):
             batch = rows[start : start + _BATCH]
-            inputs = prefetch_map(lambda row: self._network_input(row.source, row.sha256), batch)
-            found = [(row, each) for row, each in zip(batch, inputs, strict=True) if each is not None]
+            found = [
+                (row, each) for row, each in zip(batch, prefetch_map(read, batch), strict=True) if each is not None
+            ]
             if found:
                 readable += [row for row, _ in found]
-                described.append(describe_images(self.extractor, [each for _, each in found]))
+                described.append(describe_images(self._extractor, [each for _, each in found]))
         return readable, torch.cat(described)
 
-    def _network_input(self, source: str, sha256: str) -> Tensor | None:
-        """The network input of a file, None (and noted as missing) if it is not the indexed one."""
-        try:
-            return self._read_network_input(source, sha256)
-        except PhotoError as error:
-            self.missing.append(str(error))
-            return None
-
-    def _read_network_input(self, path: str, sha256: str) -> Tensor:
+    def _network_input(self, path: str, sha256: str) -> Tensor:
         data = read_file(location(path))
         if hashlib.sha256(data).hexdigest() != sha256:
             raise PhotoError(f"{path}: the file has changed since it was indexed; restore the indexed file")
-        return self.extractor.resize(Photo.decode(data, path).pixels())
+        return self._extractor.resize(Photo.decode(data, path).pixels())
 
     def _reassess(self, row: StoredRelease, original: np.ndarray) -> StoredRelease:
         """A release evaluated with the new codebook: one that lost its gain becomes unchanged.
@@ -290,21 +294,21 @@ class Migrator:
         if was_activated and reason is None:
             return row._replace(state="activated", reason=None, recipe=recipe, vector=vector)
         # The changed recipe name makes `activate` process it again.
-        before = f"for codebook {self._old.fingerprint[:12]}: "
+        before = f"for codebook {self._old.codebook.fingerprint[:12]}: "
         return row._replace(state="unchanged", reason=reason, recipe=before + recipe, vector=vector)
 
     def _released_descriptor(self, row: StoredRelease) -> Tensor | None:
         """The descriptor (1, D) of a released file: the stored one or, for another extractor, one of the file."""
-        if self.same_network and row.vector is not None:
+        if self._same_network and row.vector is not None:
             return _as_tensor([row.vector])
         try:
-            return describe_images(self.extractor, [self._read_network_input(row.path, row.sha256)])
+            return describe_images(self._extractor, [self._network_input(row.path, row.sha256)])
         except PhotoError:
             return None
 
     def _why_no_gain(self, released: Tensor, original: np.ndarray) -> str | None:
         """The reason why a released photo has no gain with the new codebook, None if it has gain."""
-        codebook = self._new
+        codebook = self._new.codebook
         if not has_objective(codebook):
             return f"'{codebook.spec}' stores descriptors without compression: nothing can be gained"
         first = torch.from_numpy(original.astype(np.float32))[None]
@@ -325,9 +329,3 @@ def _as_tensor(vectors: Sequence[bytes]) -> Tensor:
 
 def _key(row: StoredRelease) -> tuple[int, str, str]:
     return row.photo, row.path, row.sha256
-
-
-def _gain(row: StoredRelease) -> Literal["gain_kept", "gain_lost", "gain_unknown"]:
-    if row.state == "activated":
-        return "gain_kept"
-    return "gain_unknown" if row.reason == RELEASED_FILE_MISSING else "gain_lost"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -48,6 +48,16 @@ class Outcome:
 
 OutcomeCallback = Callable[[Outcome], None]
 """Called with the outcome of each photo as soon as it is known."""
+
+
+def report_each(outcomes: Iterable[Outcome], on_outcome: OutcomeCallback | None) -> list[Outcome]:
+    """A list of the outcomes, each reported as soon as it is known."""
+    reported = []
+    for outcome in outcomes:
+        if on_outcome is not None:
+            on_outcome(outcome)
+        reported.append(outcome)
+    return reported
 
 
 def failed(photo: Location, error: HomingError) -> Outcome:

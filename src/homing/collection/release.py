@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from homing._io.parallel import prefetch_map
+from homing._io.parallel import prefetch_map, thread_map
 from homing._io.paths import Address, Location, path_exists, stored_path, write_file
 from homing.activation import Activation, Recipe, activate_batch
 from homing.activation.optimize import optimize
@@ -28,15 +28,14 @@ from homing.activation.pipeline import (
     use_processes,
 )
 from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
-from homing.collection.outcome import Outcome, OutcomeCallback, failed
+from homing.collection.add import READ_THREADS
+from homing.collection.outcome import Outcome, OutcomeCallback, failed, report_each
 from homing.collection.references import NewPhotos, StoredRelease, to_float16
 from homing.errors import CollectionError, PhotoError
 from homing.photo import FoundPhoto, PhotoFile, differences, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
-
-_READ_THREADS = 16  # files of a batch that are read at once
 
 
 def release_photos(
@@ -50,7 +49,7 @@ def release_photos(
     processes: bool = False,
     loop: Loop = optimize,
     expected: Mapping[Location, Container[str]] | None = None,
-    on_outcome: OutcomeCallback,
+    on_outcome: OutcomeCallback | None,
 ) -> list[Outcome]:
     """Release photos into one folder, and report each one once its file is on disk.
 
@@ -73,11 +72,7 @@ def release_photos(
             size = replace(size, concurrent=1, threads=None)
         activate = partial(activate_batch, extractor=extractor, loop=loop, **options)
         outcomes = release_pipeline(records, activate, size).run(tasks)
-    reported = []
-    for outcome in outcomes:
-        on_outcome(outcome)
-        reported.append(outcome)
-    return reported
+    return report_each(outcomes, on_outcome)
 
 
 def release_pipeline(
@@ -105,8 +100,7 @@ class ReleaseRecords:
         self, collection: Collection, settings: str, expected: Mapping[Location, Container[str]] | None = None
     ) -> None:
         """`settings` are those of the job; `expected` maps each photo to the hashes that its file may have."""
-        self._collection, self._storage = collection, collection.storage
-        self._settings, self._expected = settings, expected or {}
+        self._storage, self._settings, self._expected = collection.storage, settings, expected or {}
 
     def look_up(self, photos: Sequence[tuple[Task, str, str | None]]) -> list[tuple[Task, Outcome | None]]:
         """Look up tasks by the hashes of their photo and target. Gives the outcome of those that need no activation."""
@@ -132,21 +126,21 @@ class ReleaseRecords:
             raise PhotoError(f"{task.path}: is the released version of {source} already; release it as it is")
         if target_sha256 is None:
             return None
-        row = None
-        if number is not None:
-            row = self._storage.find_release(number, target_sha256, _stored_target(task.target))
+        path = _stored_target(task.target)
+        row = None if number is None else self._storage.find_release(number, target_sha256, path)
         if row is None:
             raise CollectionError(f"{task.path}: {task.target} exists and was not written for this photo; move it away")
         if row.recipe != self._settings:
             return None
-        self._storage.confirm_releases([row])
+        if not row.written:
+            self._storage.confirm_releases([row])
         return replace(_outcome(task, row), resumed=True)
 
     def plan(self, photos: NewPhotos, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
         """Record photos that are no references yet, and the planned release of each. Returns what was planned."""
         ids = self._storage.ids_of(photos.hashes)
         if not ids.keys() >= set(photos.hashes):
-            self._collection.record(photos)
+            self._storage.add(photos)
             ids = self._storage.ids_of(photos.hashes)
         planned = [
             row._replace(photo=ids[sha256], recipe=self._settings)
@@ -166,18 +160,16 @@ class ReleaseRecords:
 
 def read_tasks(tasks: Sequence[Task], records: ReleaseRecords) -> list[tuple[Task, PhotoFile | Outcome]]:
     """The source of a release: the files of photos, or the outcomes of those that need no activation."""
-    threads = min(_READ_THREADS, len(tasks))
-    read = list(prefetch_map(_read, tasks, threads=threads) if threads > 1 else map(_read, tasks))
-    files = {task: each for task, each in zip(tasks, read, strict=True) if not isinstance(each, Outcome)}
-    found = records.look_up([(task, file.sha256, target_sha256) for task, (file, target_sha256) in files.items()])
-    looked_up = dict(zip(files, found, strict=True))
+    read = thread_map(_read, tasks, threads=READ_THREADS)
+    files = [(task, *each) for task, each in zip(tasks, read, strict=True) if not isinstance(each, Outcome)]
+    looked_up = iter(records.look_up([(task, file.sha256, target_sha256) for task, file, target_sha256 in files]))
     pairs: list[tuple[Task, PhotoFile | Outcome]] = []
     for task, each in zip(tasks, read, strict=True):
         if isinstance(each, Outcome):
             pairs.append((task, each))
-            continue
-        known, outcome = looked_up[task]
-        pairs.append((known, each[0] if outcome is None else _finished(known, each[0], outcome)))
+        else:
+            known, outcome = next(looked_up)
+            pairs.append((known, each[0] if outcome is None else _finished(known, each[0], outcome)))
     return pairs
 
 

@@ -26,10 +26,10 @@ def select_references(storage: Storage, what: Iterable[int | str | Location]) ->
     ids: dict[int, None] = {}
     unknown = []
     for each in dict.fromkeys(what):
-        found = storage.existing_ids([each]) if isinstance(each, int) else _at(storage, each)
+        found = list(storage.hashes_of([each])) if isinstance(each, int) else _at(storage, each)
         ids |= dict.fromkeys(found)
         if not found:
-            unknown.append(Outcome(photo=_selector_text(each), state="failed", reason=_reason(each)))
+            unknown.append(_unknown(each))
     return Selection(list(ids), unknown)
 
 
@@ -61,23 +61,20 @@ def _at(storage: Storage, what: str | Location) -> list[int]:
         if chain:  # other archives may contain a folder of the same name
             sources = storage.sources_and_states(below)
             below = [number for number in below if sources[number][0].endswith(chain + outer)]
-        return [*(number for number, _ in storage.find_by_source(str(path))), *below]
+        return [*_added_from(storage, str(path)), *below]
     spellings = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
-    return [
-        number
-        for spelling in spellings
-        for number in (*(number for number, _ in storage.find_by_source(spelling)), *storage.find_in_folder(spelling))
-    ]
+    return [number for each in spellings for number in (*_added_from(storage, each), *storage.find_in_folder(each))]
 
 
-def _reason(what: int | str | Location) -> str:
+def _added_from(storage: Storage, source: str) -> list[int]:
+    return [number for number, _ in storage.find_by_source(source)]
+
+
+def _unknown(what: int | str | Location) -> Outcome:
+    reason = "no reference was added from this path, or from a folder of this name"
     if isinstance(what, int):
-        return "no reference has this id"
-    if what == "":
-        return "an empty name selects no reference"
-    return "no reference was added from this path, or from a folder of this name"
-
-
-def _selector_text(what: int | str | Location) -> str:
-    """A selector as text."""
-    return repr(what) if isinstance(what, int) or what == "" else printable(location(what))
+        reason = "no reference has this id"
+    elif what == "":
+        reason = "an empty name selects no reference"
+    text = repr(what) if isinstance(what, int) or what == "" else printable(location(what))
+    return Outcome(photo=text, state="failed", reason=reason)

@@ -29,24 +29,40 @@ _REMEASURE_FACTOR = 1.1  # a collection that grows or shrinks by this factor is 
 DEFAULT_RERANK = 100  # number of nearest references that are re-ranked by default
 
 
-@dataclass(frozen=True)
-class Queries:
-    """A batch of queries: names, and descriptors (B, D) or (B, T, D)."""
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """The options of `Collection.search`, as they were given."""
 
-    names: list[str]
-    descriptors: Tensor
+    k: int = 10
+    probes: int | None = None
+    probe_radius: float | None = None
+    variants: bool = False
+    rerank: int | None = None
+    max_false_match: float | None = None
+
+    def __post_init__(self) -> None:
+        check_type("k", self.k, "a whole number")
+        for name in ("probes", "rerank", "probe_radius", "max_false_match"):
+            if (value := getattr(self, name)) is not None:
+                check_type(name, value, "a whole number" if name in ("probes", "rerank") else "a number")
+        if self.k < 1 or (self.probes is not None and self.probes < 1):
+            raise HomingError(f"k and probes must be at least 1, got {self.k} and {self.probes}")
+        if self.rerank and self.rerank < self.k:
+            raise HomingError(f"rerank must be at least k ({self.k}), got {self.rerank}")
+        if self.max_false_match is not None and not 0 < self.max_false_match <= 1:
+            raise HomingError(f"max_false_match must be above 0 and at most 1, got {self.max_false_match:g}")
 
 
 def describe_queries(
     photos: Sequence[Location | MemoryPhoto], extractor: Extractor, *, variants: bool
-) -> Iterator[Queries]:
-    """Describe photos batch by batch; with `variants` also their quarter turns and mirror images."""
+) -> Iterator[tuple[list[str], Tensor]]:
+    """Names and descriptors (B, T, D) of photos, batch by batch; with `variants` T is 5, otherwise 1."""
     for start in range(0, len(photos), _QUERIES):
         batch = photos[start : start + _QUERIES]
         inputs = [extractor.resize(load_pixels(photo)) for photo in batch]
         images = [each for image in inputs for each in (query_variants(image) if variants else [image])]
         names = [photo.name if isinstance(photo, MemoryPhoto) else str(photo) for photo in batch]
-        yield Queries(names, describe_images(extractor, images).view(len(batch), len(images) // len(batch), -1))
+        yield names, describe_images(extractor, images).view(len(batch), len(images) // len(batch), -1)
 
 
 def query_variants(network_input: Tensor) -> list[Tensor]:
@@ -56,115 +72,77 @@ def query_variants(network_input: Tensor) -> list[Tensor]:
     return [*(torch.rot90(network_input, number, (1, 2)) for number in range(4)), network_input.flip(2)]
 
 
-class CollectionDensityRatio:
-    """The density ratio, measured on first use and again when the collection changes in size. Thread-safe."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage, self._distractor_ids = storage, storage.parts.distractor_ids
-        self._lock = Lock()
-        self._density_ratio, self._measured_among = 1.0, 0  # number of references at the last measurement
-
-    def value(self, index: Index) -> float:
-        """How many times as often references are near each other as the codebook's unrelated photos."""
-        with self._lock:
-            references = len(index) - len(self._distractor_ids)
-            if not self._measured_among / _REMEASURE_FACTOR <= references <= self._measured_among * _REMEASURE_FACTOR:
-                self._density_ratio, self._measured_among = (
-                    self._storage.codebook.null_distribution.density_ratio(self._sample_descriptors(index)),
-                    references,
-                )
-            return self._density_ratio
-
-    def _sample_descriptors(self, index: Index) -> np.ndarray:
-        chosen = index.sample_ids(_SAMPLE, below=self._distractor_ids.start)
-        found = self._storage.descriptors(chosen)
-        return np.array([found[number][0] for number in chosen.tolist() if number in found], dtype=np.float32)
-
-
-def search_settings(
-    index: Index,
-    codebook: Codebook,
-    k: int,
-    probes: int | None,
-    probe_radius: float | None,
-    rerank: int | None,
-    *,
-    variants: bool = False,
-) -> SearchSettings:
+def search_settings(index: Index, codebook: Codebook, options: SearchOptions) -> SearchSettings:
     """Complete the search options with defaults for the size of the collection."""
-    check_type("k", k, "a whole number")
-    for name, value in (("probes", probes), ("rerank", rerank)):
-        if value is not None:
-            check_type(name, value, "a whole number")
-    if probe_radius is not None:
-        check_type("probe_radius", probe_radius, "a number")
-    if k < 1 or (probes is not None and probes < 1):
-        raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
-    if rerank and rerank < k:
-        raise HomingError(f"rerank must be at least k ({k}), got {rerank}")
+    probes, rerank = options.probes, options.rerank
     if rerank is None:  # explicit cells turn the default re-ranking off
-        rerank = max(k, DEFAULT_RERANK) if probes is None and probe_radius is None else 0
+        rerank = max(options.k, DEFAULT_RERANK) if probes is None and options.probe_radius is None else 0
     cells = codebook.quantizer.ivf.nlist if codebook.has_cells else None
     if cells is None:
         probes = None
-    elif probe_radius is None:
+    elif options.probe_radius is None:
         probes = min(probes or index.default_nprobe(), cells)
     return SearchSettings(
-        references=len(index), cells=cells, probes=probes, probe_radius=probe_radius, rerank=rerank, variants=variants
+        references=len(index),
+        cells=cells,
+        probes=probes,
+        probe_radius=options.probe_radius,
+        rerank=rerank,
+        variants=options.variants,
     )
 
 
 class Searcher:
-    """Searches the references of a storage."""
+    """Searches the references of a storage. Thread-safe."""
 
     def __init__(self, storage: Storage) -> None:
-        self._storage, self._density_ratio = storage, CollectionDensityRatio(storage)
+        self._storage, self._lock = storage, Lock()
+        self._density_ratio, self._measured_among = 1.0, 0  # number of references at the last measurement
 
     def density_ratio(self, index: Index) -> float:
-        """How many times as often references lie near each other as the unrelated photos that the codebook knows."""
-        try:
-            return self._density_ratio.value(index)
-        except (ValueError, TypeError) as error:  # from NumPy: descriptors of a different length than the codebook's
-            raise _damaged(self._storage) from error
+        """How many times as often references lie near each other as the unrelated photos that the codebook knows.
 
-    def search(
-        self,
-        descriptors: Tensor,
-        k: int,
-        probes: int | None,
-        probe_radius: float | None,
-        rerank: int | None,
-        max_false_match: float | None,
-    ) -> list[SearchResult]:
+        It is measured on first use and again when the collection changes in size.
+        """
+        storage = self._storage
+        with self._lock:
+            references = len(index) - len(storage.parts.distractor_ids)
+            if self._measured_among / _REMEASURE_FACTOR <= references <= self._measured_among * _REMEASURE_FACTOR:
+                return self._density_ratio
+            chosen = index.sample_ids(_SAMPLE, below=FIRST_DISTRACTOR_ID)
+            try:
+                found = storage.descriptors(chosen)
+                sample = np.array([found[each][0] for each in chosen.tolist() if each in found], dtype=np.float32)
+                self._density_ratio = storage.codebook.null_distribution.density_ratio(sample)
+            except (
+                ValueError,
+                TypeError,
+            ) as error:  # from NumPy: descriptors of a different length than the codebook's
+                raise _damaged(storage) from error
+            self._measured_among = references
+            return self._density_ratio
+
+    def search(self, descriptors: Tensor, options: SearchOptions) -> list[SearchResult]:
         """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely to be false first.
 
         Searches again if a reference that was found is removed before its source is looked up.
         """
-        if max_false_match is not None:
-            check_type("max_false_match", max_false_match, "a number")
-        if max_false_match is not None and not 0 < max_false_match <= 1:
-            raise HomingError(f"max_false_match must be above 0 and at most 1, got {max_false_match:g}")
-        storage, variants, repaired = self._storage, descriptors.ndim == 3 and descriptors.shape[1] > 1, False
+        storage, repaired = self._storage, False
         while True:
             revision = storage.revision
             try:
                 with storage.searching():
-                    index = storage.index()
-                    settings = search_settings(
-                        index, storage.codebook, k, probes, probe_radius, rerank, variants=variants
-                    )
-                    return self._search(index, descriptors, k, settings, max_false_match)
+                    return self._search(storage.index(), descriptors, options)
             except NotFoundError:
                 if storage.revision == revision:
                     if repaired or not storage.drop_removed_from_index():
                         raise
                     repaired = True
 
-    def _search(
-        self, index: Index, descriptors: Tensor, k: int, settings: SearchSettings, max_false_match: float | None
-    ) -> list[SearchResult]:
+    def _search(self, index: Index, descriptors: Tensor, options: SearchOptions) -> list[SearchResult]:
         storage = self._storage
-        distances, ids = index.search(descriptors, settings.rerank or k, settings.probes, settings.probe_radius)
+        settings = search_settings(index, storage.codebook, options)
+        distances, ids = index.search(descriptors, settings.rerank or options.k, settings.probes, settings.probe_radius)
         queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
         comparisons = settings.references * queries.shape[1]
         counts = np.zeros(ids.shape, dtype=int)
@@ -182,14 +160,15 @@ class Searcher:
             )
         # A code is farther from its own photo than a descriptor is, so distances to the two are not comparable, but
         # probabilities are. Distances break ties. Empty results (negative ids) come last.
-        order = np.lexsort((distances, probabilities, ids < 0))[:, :k]
+        order = np.lexsort((distances, probabilities, ids < 0))[:, : options.k]
         # An activated photo has two or more descriptors. An unrelated query can match any of them by accident, so the
         # probability is multiplied by their number. The order is already fixed and does not change.
         probabilities = np.minimum(np.maximum(counts, 1) * probabilities, 1)
         ids, distances, is_reranked, probabilities = (
             np.take_along_axis(each, order, 1) for each in (ids, distances, is_reranked, probabilities)
         )
-        kept = ids >= 0 if max_false_match is None else (ids >= 0) & (probabilities <= max_false_match)
+        limit = options.max_false_match
+        kept = ids >= 0 if limit is None else (ids >= 0) & (probabilities <= limit)
         known = storage.sources_and_states(np.unique(ids[kept & (ids < FIRST_DISTRACTOR_ID)]).tolist())
         found = (each.tolist() for each in (kept, ids, distances, is_reranked, probabilities))
         return [

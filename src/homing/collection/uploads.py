@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from homing._io.files import fsync_folder, make_folder, write_atomically
-from homing._io.paths import Address, Location, is_inside, location
+from homing._io.files import fsync_folder, make_folder
+from homing._io.paths import Address, Location, is_inside, location, write_file
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
 from homing.collection.storage.layout import UPLOADS
@@ -56,11 +56,7 @@ class UploadStore:
         """Write a file into the folder. It is complete and on disk when this returns."""
         path = self.path_of(file)
         with _as_collection_error(f"{file.name}: cannot be saved"):
-            if isinstance(path, Address):
-                path.write(file.data, new=False)
-            else:
-                make_folder(path.parent)
-                write_atomically(path, file.data)
+            write_file(path, file.data, new=False)
         return path
 
     def make_release_folder(self, file: PhotoFile | MemoryPhoto) -> Location:

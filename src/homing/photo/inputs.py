@@ -93,13 +93,10 @@ def as_photos(photos: PhotosLike) -> list[Location | MemoryPhoto]:
         return _refuse_empty([_as_named_photo(name, photo) for name, photo in photos.items()])
     if is_one_photo(photos):
         return [_as_photo(photos)]
-    if isinstance(photos, np.ndarray | Tensor):
-        if photos.ndim != 4 or isinstance(photos, np.ndarray):
-            raise _refused(photos)
-        return _refuse_empty([_from_tensor(each) for each in photos])
-    if not isinstance(photos, Iterable):
+    no_batch = isinstance(photos, np.ndarray) or (isinstance(photos, Tensor) and photos.ndim != 4)
+    if no_batch or not isinstance(photos, Iterable):
         raise _refused(photos)
-    return _refuse_empty([_as_photo(photo) for photo in photos])
+    return _refuse_empty([_as_photo_of(f"photo {number}", photo) for number, photo in enumerate(photos, start=1)])
 
 
 def as_photo(photo: PhotoLike) -> Location | MemoryPhoto:
@@ -176,7 +173,7 @@ def _describe(photo: object) -> str:
 def _as_named_photo(name: object, photo: PhotoLike) -> MemoryPhoto:
     if not isinstance(name, str):
         raise PhotoError(f"names of photos must be strings, got {name!r}")
-    parsed = _as_photo(photo)
+    parsed = _as_photo_of(repr(name), photo)
     if not isinstance(parsed, MemoryPhoto):
         raise PhotoError(f"{parsed}: a file keeps its own name; only photos in memory can be named, got {name!r}")
     if not is_file_name(name):
@@ -185,6 +182,14 @@ def _as_named_photo(name: object, photo: PhotoLike) -> MemoryPhoto:
     if named.name != name:
         raise PhotoError(f"{name!r} becomes a file of another format; name it {named.name!r}, or give its bytes")
     return named
+
+
+def _as_photo_of(which: str, photo: Any) -> Location | MemoryPhoto:
+    """One of several photos; an error says which."""
+    try:
+        return _as_photo(photo)
+    except PhotoError as error:
+        raise PhotoError(f"{which}: {error}") from error
 
 
 def _as_photo(photo: Any) -> Location | MemoryPhoto:

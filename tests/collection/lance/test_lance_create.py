@@ -195,7 +195,7 @@ def test_open_after_renaming(tmp_path: Path) -> None:
         (photo,) = tiny_photos(tmp_path / "photos", 1)
         opened.add(photo)
         number = opened.storage.find(hashlib.sha256(photo.read_bytes()).hexdigest())
-        assert number is not None and opened.storage.existing_ids([number, 77]) == [number]
+        assert number is not None and list(opened.storage.hashes_of([number, 77])) == [number]
         (vectors,) = opened.storage.descriptors(np.array([number])).values()
         assert torch.linalg.norm(torch.from_numpy(vectors[0])).item() == pytest.approx(1, abs=1e-5)
 

@@ -185,10 +185,6 @@ class Storage(ABC):
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
         """The hashes of references by id; unknown ids are left out."""
 
-    def existing_ids(self, ids: Sequence[int]) -> list[int]:
-        """Filter ids: those that belong to references."""
-        return list(self.hashes_of(ids))
-
     @abstractmethod
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
         """Record references, and remove those in `replaces`. Returns the id of each, None for those already known.
