@@ -53,22 +53,17 @@ class LanceRows(Storage):
     def __init__(self, root: Location, path: Location, parts: Parts, version: int | None = None) -> None:
         super().__init__(root, path, parts)
         self.table, self.log = LanceTable(path / REFERENCES, version), ReleaseLog(path / RELEASES)
+        # Both datasets, each with the columns that rows are looked up by.
+        self.lookups = ((self.table, ("sha256", "source")), (self.log, ("photo", "sha256")))
         self.changed = False  # whether this instance has changed the references or releases
         self._recorded = 0
 
-    @property
-    def lookups(self) -> list[tuple[LanceTable, tuple[str, ...]]]:
-        """Both datasets, each with the columns that rows are looked up by."""
-        return [(self.table, ("sha256", "source")), (self.log, ("photo", "sha256"))]
-
     def refresh(self) -> None:
-        """Load the latest versions, with the changes of other writers."""
         self.table.latest()
         self.log.latest()
 
     @property
     def revision(self) -> int:
-        """The version of the references, which increases with every change to them, by any writer."""
         return int(self.table.latest().version)
 
     def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
@@ -103,12 +98,13 @@ class LanceRows(Storage):
         The references in `replaces` are removed afterwards.
         """
         known = self.ids_of(photos.hashes)
-        first_positions = {
-            sha256: position for position, sha256 in reversed(list(enumerate(photos.hashes))) if sha256 not in known
-        }
+        first_positions: dict[str, int] = {}
+        for position, sha256 in enumerate(photos.hashes):
+            if sha256 not in known:
+                first_positions.setdefault(sha256, position)
         version = None
         if first_positions:
-            positions, now = sorted(first_positions.values()), datetime.now(timezone.utc)
+            positions, now = list(first_positions.values()), datetime.now(timezone.utc)
             texts = [(photos.hashes[position], photos.sources[position], now) for position in positions]
             codes, descriptors = np.asarray(photos.codes)[positions], np.asarray(photos.descriptors)[positions]
             version = self.table.insert_new(self._to_table(texts, codes, descriptors), "sha256")
@@ -184,13 +180,11 @@ class LanceRows(Storage):
         ]
 
     def first_and_last_source(self) -> tuple[str, str]:
-        ends = [
-            end
-            for batch in self.table.batches(["source"])
-            if (sources := batch["source"].to_pylist())
-            for end in (min(sources), max(sources))
-        ]
-        return min(ends, default=""), max(ends, default="")
+        ends: list[str] = []
+        for batch in self.table.batches(["source"]):
+            sources = [*ends, *batch["source"].to_pylist()]
+            ends = [min(sources), max(sources)] if sources else []
+        return (ends[0], ends[1]) if ends else ("", "")
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
         found: dict[int, tuple[str, State]] = {}
@@ -252,8 +246,8 @@ class LanceRows(Storage):
 
     def reference(self, number: int) -> Reference:
         self.refresh()
-        for reference in self._references([number], ReferenceQuery()):
-            return reference
+        if found := self._references([number], ReferenceQuery()):
+            return found[0]
         raise NotFoundError(f"no reference has the id {number}")
 
     def _references(self, ids: list[int], query: ReferenceQuery) -> list[Reference]:

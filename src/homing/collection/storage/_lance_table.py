@@ -38,7 +38,7 @@ class LanceTable:
             raise CollectionError(f"{where} has no version {version}: versions are counted from 1")
         try:
             with self.convert_errors("opened"):
-                self._dataset = self._open()
+                self.dataset = self._open()
         except CollectionError as error:
             if version is not None:
                 raise CollectionError(f"version {version} of {where} does not exist, or was deleted") from error
@@ -51,59 +51,42 @@ class LanceTable:
     @staticmethod
     def refuse_if_filled(where: Location) -> None:
         """Raise an error if there is a dataset with rows, which must not be overwritten."""
-        if where.exists():
-            with suppress(_NoDatasetError):
-                if count := LanceTable(where).dataset.count_rows():
-                    raise CollectionError(
-                        f"{where} already holds {count:,} rows, perhaps of a collection without collection.toml; "
-                        "restore it with: homing check COLLECTION --repair, or choose another name; "
-                        "if an import was interrupted, delete the folder and import again"
-                    )
+        with suppress(_NoDatasetError):
+            if where.exists() and (count := LanceTable(where).dataset.count_rows()):
+                raise CollectionError(
+                    f"{where} already holds {count:,} rows, perhaps of a collection without collection.toml; "
+                    "restore it with: homing check COLLECTION --repair, or choose another name; "
+                    "if an import was interrupted, delete the folder and import again"
+                )
 
     @staticmethod
     def create(where: Location, schema: Any) -> None:
         """Create an empty dataset with stable row ids, replacing what an interrupted creation left."""
         LanceTable.refuse_if_filled(where)
-        if where.exists():
-            with suppress(_NoDatasetError):
-                if LanceTable(where).dataset.schema == schema:
-                    return
+        with suppress(_NoDatasetError):
+            if where.exists() and LanceTable(where).dataset.schema == schema:
+                return
         with _convert_errors(where, "created"):
-            load_lance().write_dataset(
-                schema.empty_table(),
-                _uri(where),
-                mode="overwrite",
-                storage_options=_options(where),
-                enable_stable_row_ids=True,
-            )
-
-    @property
-    def dataset(self) -> Any:
-        """The dataset at the version last loaded."""
-        return self._dataset
+            options = {"storage_options": _options(where), "enable_stable_row_ids": True}
+            load_lance().write_dataset(schema.empty_table(), _uri(where), mode="overwrite", **options)
 
     def latest(self) -> Any:
         """Load the latest version, with the changes of all writers. A table opened at a version stays at it."""
         with self._lock, self.convert_errors("read"):
             # Use a new object, because other threads may be reading from the existing one.
-            if self._version is None and self._dataset.latest_version != self._dataset.version:
-                self._dataset = self._open(self._dataset.session())
-            return self._dataset
+            if self._version is None and self.dataset.latest_version != self.dataset.version:
+                self.dataset = self._open(self.dataset.session())
+            return self.dataset
 
     def rows(self, columns: Sequence[str], where: str | None = None) -> Any:
         """The rows that match a filter, as a table with these columns."""
         with self.convert_errors("read"):
-            return self._dataset.scanner(columns=list(columns), filter=where).to_table()
+            return self.dataset.scanner(columns=list(columns), filter=where).to_table()
 
     def batches(self, columns: Sequence[str], where: str | None = None, size: int = 10_000) -> Iterator[Any]:
         """Yield batches of the rows that match a filter, with these columns."""
         with self.convert_errors("read"):
-            yield from self._dataset.scanner(columns=list(columns), filter=where, batch_size=size).to_batches()
-
-    def append(self, rows: Any) -> None:
-        """Append rows."""
-        with self._modify() as dataset:
-            dataset.insert(rows, mode="append")
+            yield from self.dataset.scanner(columns=list(columns), filter=where, batch_size=size).to_batches()
 
     def insert_new(self, rows: Any, key: str) -> int | None:
         """Insert the rows whose key is new. Returns the version that added them, None if there were none."""
@@ -131,9 +114,9 @@ class LanceTable:
     def _modify(self) -> Iterator[Any]:
         self.refuse_if_pinned()
         with self._lock, self.convert_errors("changed"):
-            changed = self._open(self._dataset.session())
+            changed = self._open(self.dataset.session())
             yield changed
-            self._dataset = changed
+            self.dataset = changed
 
     def refuse_if_pinned(self) -> None:
         """Raise an error if the table is opened at a version, which is read-only."""
@@ -160,7 +143,9 @@ class ReleaseLog(LanceTable):
             | {VECTOR: None if row.vector is None else np.frombuffer(row.vector, np.float16)}
             for row in releases
         ]
-        self.append(load_extra("pyarrow", "lance").Table.from_pylist(rows, schema=self.dataset.schema))
+        table = load_extra("pyarrow", "lance").Table.from_pylist(rows, schema=self.dataset.schema)
+        with self._modify() as dataset:
+            dataset.insert(table, mode="append")
 
     def stored(self, ids: Mapping[str, int], where: str | None = None, *, vectors: bool = True) -> list[StoredRelease]:
         """The releases of the references with these ids by hash, the rows of each file merged, latest last.
@@ -221,23 +206,25 @@ def schemas(codebook: Codebook) -> dict[str, Any]:
     return {REFERENCES: arrow.schema(references), RELEASES: arrow.schema(releases)}
 
 
+def create_datasets(where: Location, codebook: Codebook) -> None:
+    """Create the two datasets of a generation, without rows."""
+    for name, schema in schemas(codebook).items():
+        LanceTable.create(where / name, schema)
+
+
 @contextmanager
 def _convert_errors(where: Location, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:  # from Lance, with its own stack trace after the first line
-        _refuse_if_unavailable(where)
+        try:
+            where.exists()  # Lance's errors do not distinguish a storage that is down from damage
+        except OSError as down:
+            problem = f"{where} cannot be reached: {down.strerror}"
+            raise StorageUnavailableError(
+                f"{problem}; finished work is saved, run the same command again to resume"
+            ) from down
         raise CollectionError(f"{where} cannot be {what}: {one_line(error).partition(', /home/')[0][:300]}") from error
-
-
-def _refuse_if_unavailable(where: Location) -> None:
-    """Raise StorageUnavailableError if the storage is down, which Lance's errors do not distinguish from damage."""
-    try:
-        where.exists()
-    except OSError as error:
-        raise StorageUnavailableError(
-            f"{where} cannot be reached: {error.strerror}; finished work is saved, run the same command again to resume"
-        ) from error
 
 
 def quoted(text: str) -> str:

@@ -23,7 +23,14 @@ from threading import Lock
 from homing._io.paths import Address, Location, list_names, write_file
 from homing.collection.outcome import STALE_SECONDS, Findings, Version
 from homing.collection.storage._lance_rows import LanceRows
-from homing.collection.storage._lance_table import REFERENCES, RELEASES, LanceTable, column_in, row_ids_in, schemas
+from homing.collection.storage._lance_table import (
+    REFERENCES,
+    RELEASES,
+    LanceTable,
+    column_in,
+    create_datasets,
+    row_ids_in,
+)
 from homing.collection.storage.base import Storage
 from homing.collection.storage.layout import CODEBOOK, DISTRACTORS, SETTINGS, Parts, delete_path
 from homing.errors import CollectionError, HomingError, StorageUnavailableError
@@ -107,18 +114,13 @@ class LanceStorage(LanceRows):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         if fill is None:
             parts.write(where)
-            cls._create_datasets(where, parts)
+            create_datasets(where, parts.codebook)
         else:
             with _import_alone(where, (*cls.files, CODEBOOK, DISTRACTORS)):
-                cls._create_datasets(where, parts)
+                create_datasets(where, parts.codebook)
                 fill(cls(where, where, parts))
                 parts.write(where)
         parts.write_settings(where)
-
-    @staticmethod
-    def _create_datasets(where: Location, parts: Parts) -> None:
-        for name, schema in schemas(parts.codebook).items():
-            LanceTable.create(where / name, schema)
 
     @classmethod
     def open(cls, root: Location, path: Location, parts: Parts, version: int | None) -> LanceStorage:
