@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +105,8 @@ def import_folder(where: Location, export: Location) -> None:
     last_id, distractor_count = _read_counts(export)
     if distractor_count != (0 if distractors is None else len(distractors)):
         raise CollectionError(f"{export} lacks its {distractor_count:,} distractors; restore the file 'distractors'")
-    _check_columns(export / PHOTOS, _photos_schema(codebook), codebook)
-    _check_columns(export / RELEASES, _releases_schema(codebook), codebook)
+    for name, schema in _schemas(codebook).items():
+        _check_columns(export / name, schema, codebook)
 
     def fill(storage: Storage) -> None:
         ids: dict[int, int] = {}  # of the references, by their ids in the export
@@ -124,18 +124,18 @@ def import_folder(where: Location, export: Location) -> None:
 
 
 def _as_parquet(storage: Storage, draft: Path) -> tuple[int, dict[str, str]]:
-    codebook, distractors = storage.codebook, storage.distractors
-    arrow, count, schema = _arrow(), 0, _photos_schema(codebook)
-    distractor_count = 0 if distractors is None else len(distractors)
-    metadata = {_LAST_ID: str(storage.last_id()), _DISTRACTORS: str(distractor_count)}
-    with _table_writer(draft / PHOTOS, schema.with_metadata({**schema.metadata, **metadata})) as write:
+    codebook = storage.codebook
+    arrow, count, schemas = _arrow(), 0, _schemas(codebook)
+    counts = {_LAST_ID: str(storage.last_id()), _DISTRACTORS: str(len(storage.parts.distractor_ids))}
+    metadata = {**schemas[PHOTOS].metadata, **counts}
+    with _table_writer(draft / PHOTOS, schemas[PHOTOS].with_metadata(metadata)) as write:
         for rows in storage.valid_rows():
             *texts, codes, vectors = (list(column) for column in zip(*rows, strict=True))
             numbers = arrow.array(np.frombuffer(b"".join(vectors), np.float16))
             descriptors = arrow.FixedSizeListArray.from_arrays(numbers, codebook.dim)
             write([*texts, arrow.array(codes, arrow.binary(codebook.code_size)), descriptors])
             count += len(rows)
-    with _table_writer(draft / RELEASES, _releases_schema(codebook)) as write:
+    with _table_writer(draft / RELEASES, schemas[RELEASES]) as write:
         for releases in storage.releases():
             if releases:
                 *columns, vectors = (list(column) for column in zip(*releases, strict=True))
@@ -146,7 +146,7 @@ def _as_parquet(storage: Storage, draft: Path) -> tuple[int, dict[str, str]]:
 
 def _as_faiss(storage: Storage, draft: Path) -> tuple[int, dict[str, str]]:
     numbers: list[int] = []
-    csv_file = io.StringIO(newline="")
+    csv_file, ids_file = io.StringIO(newline=""), io.BytesIO()
     writer = csv.writer(csv_file)
     writer.writerow(["id", "sha256", "source", "state"])
     index = FaissIndex(storage.codebook)
@@ -157,20 +157,17 @@ def _as_faiss(storage: Storage, draft: Path) -> tuple[int, dict[str, str]]:
         numbers += ids
     write_atomically(draft / "index.faiss", faiss.serialize_index(index.standalone()).tobytes())
     write_atomically(draft / "photos.csv", csv_file.getvalue().encode())
-    write_atomically(draft / "ids.npy", _to_bytes(lambda file: np.save(file, np.array(numbers, np.int64))))
+    np.save(ids_file, np.array(numbers, np.int64))
+    write_atomically(draft / "ids.npy", ids_file.getvalue())
     return len(index), {}
 
 
 def _as_arrays(storage: Storage, draft: Path) -> tuple[int, dict[str, str]]:
     arrays, script = as_arrays(storage.codebook)
-    write_atomically(draft / "quantizer.npz", _to_bytes(lambda file: np.savez(file, allow_pickle=False, **arrays)))
-    return storage.counts()["photos"], {"script": script}
-
-
-def _to_bytes(save: Callable[[io.BytesIO], None]) -> bytes:
     file = io.BytesIO()
-    save(file)
-    return file.getvalue()
+    np.savez(file, allow_pickle=False, **arrays)
+    write_atomically(draft / "quantizer.npz", file.getvalue())
+    return storage.counts()["photos"], {"script": script}
 
 
 _WRITERS = {"parquet": _as_parquet, "faiss": _as_faiss, "arrays": _as_arrays}
@@ -210,27 +207,26 @@ def _arrow() -> Any:
     return load_extra("pyarrow", "export")
 
 
-def _schema(names: Sequence[str], kinds: Sequence[Any], codebook: Codebook, *, nullable: Sequence[str] = ()) -> Any:
-    """A schema with these columns. The last column is a descriptor."""
+def _schemas(codebook: Codebook) -> dict[str, Any]:
+    """The schemas of both tables, by file name. The last column of each is a descriptor."""
     arrow = _arrow()
-    fields = [
-        arrow.field("descriptor" if name == "vector" else name, kind, nullable=name in nullable)
-        for name, kind in zip(names, (*kinds, arrow.list_(arrow.float16(), codebook.dim)), strict=True)
-    ]
-    return arrow.schema(fields, metadata={_FINGERPRINT: codebook.fingerprint.encode()})
-
-
-def _photos_schema(codebook: Codebook) -> Any:
-    arrow = _arrow()
-    kinds = (arrow.int64(), *4 * (arrow.string(),), arrow.binary(codebook.code_size))
-    return _schema(StoredReference._fields, kinds, codebook)
-
-
-def _releases_schema(codebook: Codebook) -> Any:
-    arrow = _arrow()
-    text, real = arrow.string(), arrow.float64()
-    kinds = (arrow.int64(), text, text, text, text, real, real, real, text, arrow.int64(), text)
-    return _schema(StoredRelease._fields, kinds, codebook, nullable=("reason", "vector"))
+    number, text, real = arrow.int64(), arrow.string(), arrow.float64()
+    kinds = {
+        PHOTOS: [number, text, text, text, text, arrow.binary(codebook.code_size)],
+        RELEASES: [number, text, text, text, text, real, real, real, text, number, text],
+    }
+    nullable = {PHOTOS: (), RELEASES: ("reason", "vector")}
+    descriptor = arrow.list_(arrow.float16(), codebook.dim)
+    return {
+        table: arrow.schema(
+            [
+                arrow.field("descriptor" if name == "vector" else name, kind, nullable=name in nullable[table])
+                for name, kind in zip(row._fields, [*kinds[table], descriptor], strict=True)
+            ],
+            metadata={_FINGERPRINT: codebook.fingerprint.encode()},
+        )
+        for table, row in ((PHOTOS, StoredReference), (RELEASES, StoredRelease))
+    }
 
 
 @contextmanager

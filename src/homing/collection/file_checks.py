@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from homing import codebooks
 from homing._io.files import TEMPORARY_NAME
 from homing._io.paths import Location, location, write_file
-from homing.codebooks import Codebook, Distractors
+from homing.codebooks import Distractors
 from homing.collection.outcome import STALE_SECONDS, Findings
 from homing.collection.storage import Parts, Storage
 from homing.collection.storage.layout import (
@@ -48,27 +49,21 @@ def _check_settings(kind: type[Storage], root: Location, path: Location, finding
     except FormatError:
         raise
     except CollectionError:
-        _refuse_other_format(kind, root, path)  # before settings of this format are written
+        try:  # whether the storage has another format version, before settings of this one are written
+            kind.open(root, path, Parts(read_codebook(path)), None).close()
+        except HomingError as error:  # other problems are found later
+            if isinstance(error, FormatError):
+                raise
 
         def repair() -> None:
             file = path / DISTRACTORS
             text = settings_text(read_codebook(path), file.read_bytes() if file.is_file() else None)
             write_file(path / SETTINGS, text.encode(), new=False)
 
-        problem = f"{path / 'collection.toml'} is missing or damaged"
+        problem = f"{path / SETTINGS} is missing or damaged"
         by_hand = "restore it from a backup; if an import was interrupted, delete the folder and import again"
         return findings.repair_or_report("settings", problem, "written again", repair, by_hand)
     return True
-
-
-def _refuse_other_format(kind: type[Storage], root: Location, path: Location) -> None:
-    """Raise FormatError if the storage has another format version. Ignores other problems, which are found later."""
-    try:
-        kind.open(root, path, Parts(read_codebook(path)), None).close()
-    except FormatError:
-        raise
-    except HomingError:
-        return
 
 
 def _check_codebook(path: Location, settings: dict[str, Any], findings: Findings) -> bool:
@@ -100,10 +95,12 @@ def _check_distractors(path: Location, settings: dict[str, Any], findings: Findi
         return False
     if data is None and expected is None:
         return True
-    if data is not None and (
-        hashlib.sha256(data).hexdigest() == expected or (expected is None and _is_readable(data, codebook))
-    ):
+    if data is not None and hashlib.sha256(data).hexdigest() == expected:
         return True
+    if data is not None and expected is None:
+        with suppress(CodebookError):
+            Distractors.from_bytes(data, codebook, "distractors")
+            return True
     problem = f"{file} is {'missing' if data is None else 'damaged'}"
     by_hand = "restore it from a backup, or make a new collection with: homing init COLLECTION --with-distractors"
     bundled = codebooks.bundled_distractors(codebook).to_bytes() if codebooks.has_distractors(codebook) else None
@@ -112,14 +109,6 @@ def _check_distractors(path: Location, settings: dict[str, Any], findings: Findi
         return False
     repair = partial(write_file, file, bundled, new=False)
     return findings.repair_or_report("distractors", problem, "restored from homing's own copy", repair, by_hand)
-
-
-def _is_readable(data: bytes, codebook: Codebook) -> bool:
-    try:
-        Distractors.from_bytes(data, codebook, "distractors")
-    except CodebookError:
-        return False
-    return True
 
 
 def check_leftovers(storage: Storage, findings: Findings) -> None:
@@ -147,32 +136,27 @@ def check_out_folders(released: Iterable[str], findings: Findings) -> None:
 
 
 def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: bool = False) -> None:
-    for file in (file for folder in sorted(folders) for file in _leftovers(folder, drafts=drafts)):
-        findings.repair_or_report(
-            "file", f"{file} is a temporary file that a crash left", "removed", partial(delete_path, file), "remove it"
-        )
+    for file in chain(*(_leftovers(folder, drafts=drafts) for folder in sorted(folders))):
+        problem = f"{file} is a temporary file that a crash left"
+        findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
 
 
-def _unclaimed_uploads(storage: Storage, uploads: Path) -> list[Path]:
+def _unclaimed_uploads(storage: Storage, uploads: Path) -> Iterator[Path]:
     """Folders of uploads without a reference, left by a crash while the photo was added or removed."""
     if other_generations(storage.root):
-        return []  # another generation may refer to them
-    found = []
+        return  # another generation may refer to them
     for each in sorted([*uploads.glob("*"), *uploads.glob("released/*")]):
         with suppress(FileNotFoundError):  # its writer has just finished
             stale = time.time() - each.lstat().st_mtime > STALE_SECONDS
             if _HASH.fullmatch(each.name) and stale and storage.find(each.name) is None:
-                found.append(each)
-    return found
+                yield each
 
 
-def _leftovers(parent: Path, *, drafts: bool) -> list[Path]:
+def _leftovers(parent: Path, *, drafts: bool) -> Iterator[Path]:
     """Stale temporary files in a folder; with `drafts` also stale temporary folders."""
-    found = []
     with suppress(FileNotFoundError, NotADirectoryError):  # no folder, no leftovers
         for file in sorted(parent.iterdir()):
             with suppress(FileNotFoundError):  # its writer has just finished
                 ours = TEMPORARY_NAME.fullmatch(file.name) and (drafts or file.is_file())
                 if ours and time.time() - file.lstat().st_mtime > STALE_SECONDS:
-                    found.append(file)
-    return found
+                    yield file

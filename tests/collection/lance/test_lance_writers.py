@@ -83,7 +83,7 @@ def test_the_second_writer_removes_its_duplicates(lance_collection: Collection, 
         texts = [(*each, datetime.now(timezone.utc)) for each in zip(new.hashes, new.sources, strict=True)]
         rows = two._to_table(texts, new.codes, new.descriptors)
         first = one.add(new)
-        two.table.append(rows)
+        two.table.latest().insert(rows, mode="append")
         assert [len(ids) for ids in two._all_ids_of(new.hashes).values()] == [2] * 5
         (finding, *others) = other.check()
         assert "has 2 references" in finding.problem and len(others) == 4

@@ -93,10 +93,6 @@ class LanceRows(Storage):
             yield ids_of(rows).tolist(), rows
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Record references in one commit. Returns the id of each, None for those already known.
-
-        The references in `replaces` are removed afterwards.
-        """
         known = self.ids_of(photos.hashes)
         first_positions: dict[str, int] = {}
         for position, sha256 in enumerate(photos.hashes):
@@ -276,7 +272,6 @@ class LanceRows(Storage):
         return [each for each in found if query.state in (None, each.state)]
 
     def rows(self, size: int = CHUNK) -> Iterator[list[StoredReference]]:
-        """Yield batches of all references."""
         columns = ["_rowid", "sha256", "source", "added", CODE, VECTOR]
         for batch in self.table.batches(columns, size=min(size, MAX_IDS)):
             texts = batch.select(["sha256", "source", "added"]).to_pylist()
@@ -302,7 +297,6 @@ class LanceRows(Storage):
             yield dict(zip(ids_of(batch).tolist(), batch["sha256"].to_pylist(), strict=True))
 
     def insert(self, rows: Sequence[StoredReference]) -> list[int]:
-        """Record references, which get new ids."""
         texts = [(row.sha256, row.source, parse_time(row.added)) for row in rows]
         codes = np.stack([np.frombuffer(row.code, np.uint8) for row in rows])
         descriptors = np.stack([np.frombuffer(row.vector or b"", np.float16) for row in rows])
@@ -313,11 +307,9 @@ class LanceRows(Storage):
         return [ids[row.sha256] for row in rows]
 
     def last_id(self) -> int:
-        """The largest id of a reference."""
         return max((max(batch) for batch in self.hashes() if batch), default=0)
 
     def set_code(self, photo: int, code: np.ndarray, descriptor: np.ndarray) -> None:
-        """Replace the code and descriptor of a reference, which keeps its id."""
         rows = self.table.rows(["sha256", "source", "added"], row_ids_in([photo])).to_pylist()
         texts = [(row["sha256"], row["source"], row["added"]) for row in rows]
         self.table.replace(self._to_table(texts, code[None], descriptor[None]), "sha256")
@@ -339,7 +331,6 @@ class LanceRows(Storage):
         self.insert_releases([row._replace(written=written, changed=now) for row in releases])
 
     def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
-        """Append releases to the log. Those of unknown references are left out."""
         hashes = self.hashes_of(sorted({row.photo for row in rows}))
         if known := [row for row in rows if row.photo in hashes]:
             self.log.add(known, hashes)

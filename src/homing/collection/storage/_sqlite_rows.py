@@ -29,8 +29,6 @@ from homing.errors import NotFoundError
 _PAGE = 1_000  # references per query of a listing
 # With several releases 'activated' takes precedence: it sorts first.
 _STATE = "coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
-
-
 _RELEASE = StoredRelease._fields[:-1]  # the columns of `releases`
 # Like CURRENT_TIMESTAMP, but with milliseconds: a photo may be released twice within a second.
 _NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
@@ -41,11 +39,10 @@ class SqliteRows(SqliteDatabase, Storage):
     """The references, their codes, descriptors and releases, and the ids of removed references."""
 
     def refresh(self) -> None:
-        """Do nothing: changes of other writers are seen at once."""
+        pass  # changes of other writers are seen at once
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """Read one consistent state of the catalog inside this context, regardless of concurrent writers."""
         with self._lock:
             self._database.execute("BEGIN")
             try:
@@ -60,10 +57,6 @@ class SqliteRows(SqliteDatabase, Storage):
         return dict(self._fetch_all(f"SELECT id, sha256 FROM photos WHERE id {_IN_LIST}", _json(ids)))
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Record references in one transaction. Returns the id of each, None for those already known.
-
-        The references in `replaces` are removed in the same transaction.
-        """
         ids: list[int | None] = []
         with self._transaction() as connection:
             revision = self._next_revision(connection)
@@ -107,10 +100,8 @@ class SqliteRows(SqliteDatabase, Storage):
         return self._fetch_all("SELECT id, sha256 FROM photos WHERE source = ? ORDER BY id", source)
 
     def find_in_folder(self, folder: str) -> list[int]:
-        rows = self._fetch_all(
-            "SELECT id FROM photos WHERE source >= ? AND source < ? ORDER BY id", *folder_range(folder)
-        )
-        return [number for (number,) in rows]
+        inside = "SELECT id FROM photos WHERE source >= ? AND source < ? ORDER BY id"
+        return [number for (number,) in self._fetch_all(inside, *folder_range(folder))]
 
     def passive(self) -> list[tuple[str, str]]:
         return self._fetch_all(f"SELECT source, sha256 FROM photos WHERE {_STATE} = 'passive' ORDER BY id")
@@ -125,10 +116,8 @@ class SqliteRows(SqliteDatabase, Storage):
         rows = self._fetch_all(f"SELECT id, source, {_STATE} FROM photos WHERE id {_IN_LIST}", _json(ids))
         if len(rows) < len(ids):
             missing = min(set(ids) - {number for number, *_ in rows})
-            raise NotFoundError(
-                f"reference {missing} is in the index but not in the catalog; repair it with: "
-                "homing check COLLECTION --repair"
-            )
+            problem = f"reference {missing} is in the index but not in the catalog"
+            raise NotFoundError(f"{problem}; repair it with: homing check COLLECTION --repair")
         return {number: (source, state) for number, source, state in rows}
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
@@ -166,14 +155,9 @@ class SqliteRows(SqliteDatabase, Storage):
             )
             releases = self._written_releases([row[0] for row in rows])
             for number, source, sha256, added, state in rows:
-                yield Reference(
-                    id=number,
-                    photo=source,
-                    state=state,
-                    sha256=sha256,
-                    added=parse_time(added),
-                    releases=tuple(releases.get(number, ())),
-                )
+                written = tuple(releases.get(number, ()))
+                time = parse_time(added)
+                yield Reference(id=number, photo=source, state=state, sha256=sha256, added=time, releases=written)
             if len(rows) < size:
                 return
             last, given = rows[-1][0], given + len(rows)
@@ -186,7 +170,6 @@ class SqliteRows(SqliteDatabase, Storage):
         return int(count)
 
     def rows(self, size: int = CHUNK) -> Iterator[list[StoredReference]]:
-        """Yield batches of all references in order of id, damaged ones too."""
         last = 0
         while rows := self._fetch_all(
             f"SELECT id, sha256, source, {_STATE}, added, code, vector"
@@ -273,7 +256,6 @@ class SqliteRows(SqliteDatabase, Storage):
             )
 
     def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
-        """Record releases in one transaction, replacing earlier rows of the same files."""
         values = ", ".join("?" * len(_RELEASE))
         with self._transaction() as connection:
             connection.executemany(
