@@ -103,11 +103,17 @@ def search(
     with Collection.open(collection, generation=generation, version=version) as opened:
         results, failures = _search_each(opened, paths, options)
         if html is not None:
-            _write_page(opened, results, html)
+            from homing.reports import write_side_by_side
+
+            with progress("Drawing matches", len(results)) as advance:
+                write_side_by_side(results, html, opened.storage, advance)
     if json:
         print_json([_as_json(path, result) for path, result in results] + failures)
     else:
-        _print_results(results, options.max_false_match)
+        for path, result in results:
+            _print_result(path, result, options.max_false_match)
+        if results:
+            console.print(f"Searched {results[0][1].settings}.")
         if html is not None:
             console.print(f"The page: {html}")
         if failures:
@@ -136,13 +142,6 @@ def _search_each(
     return results, failures
 
 
-def _write_page(collection: Collection, results: list[tuple[Location, SearchResult]], html: Path) -> None:
-    from homing.reports import write_side_by_side
-
-    with progress("Drawing matches", len(results)) as advance:
-        write_side_by_side(results, html, collection.storage, advance)
-
-
 def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
     return {
         "query": query,
@@ -150,13 +149,6 @@ def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
         "matches": [vars(match) | {"verdict": match.verdict} for match in result],
         "search": vars(result.settings),
     }
-
-
-def _print_results(results: list[tuple[Location, SearchResult]], max_false_match: float | None) -> None:
-    for path, result in results:
-        _print_result(path, result, max_false_match)
-    if results:
-        console.print(f"Searched {results[0][1].settings}.")
 
 
 def _print_result(query: Location, result: SearchResult, max_false_match: float | None) -> None:

@@ -65,7 +65,13 @@ class FaissIndex:
         """
         with self._lock:
             k = min(k, max(len(self), 1))
-            squared, ids = self._nearest(self._transformed(descriptors), k, probes, probe_radius)
+            transformed = self._transformed(descriptors)
+            if self._codebook.has_cells or probe_radius is not None:
+                squared_to_centers, cells = self._cells(transformed, probes, probe_radius)
+                squared, ids = self.faiss.search_preassigned(transformed, k, cells, squared_to_centers)
+            else:
+                _set_ef_search(self.faiss.index, max(EF_SEARCH, 2 * k))
+                squared, ids = self.faiss.search(transformed, k)
         distances = np.sqrt(np.maximum(squared, 0))
         if descriptors.ndim == 2:
             return distances, ids
@@ -89,18 +95,6 @@ class FaissIndex:
         with self._lock:
             return self._cells(self._transformed(descriptors), probes, probe_radius)[1]
 
-    def _nearest(
-        self, transformed: np.ndarray, k: int, probes: int | None, probe_radius: float | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Squared distances (B, k) and ids (B, k)."""
-        if self._codebook.has_cells or probe_radius is not None:
-            squared_to_centers, cells = self._cells(transformed, probes, probe_radius)
-            squared, ids = self.faiss.search_preassigned(transformed, k, cells, squared_to_centers)
-        else:
-            _set_ef_search(self.faiss.index, max(EF_SEARCH, 2 * k))
-            squared, ids = self.faiss.search(transformed, k)
-        return squared, ids
-
     def _transformed(self, descriptors: Tensor) -> np.ndarray:
         return self._codebook.transform(descriptors.flatten(0, -2))
 
@@ -111,7 +105,10 @@ class FaissIndex:
         if not self._codebook.has_cells:
             raise HomingError(f"'{self._codebook.spec}' has no cells; search without a probe radius")
         if probe_radius is not None:
-            _check_probe_radius(probe_radius, probes)
+            if probes is not None:
+                raise HomingError(f"choose probes or a probe radius, got both: {probes} and {probe_radius:g}")
+            if not probe_radius >= 0:
+                raise HomingError(f"a probe radius is a squared distance of at least 0, got {probe_radius:g}")
         index = self.faiss
         wanted = min(MAX_CELLS if probe_radius is not None else probes or self.default_nprobe(), index.nlist)
         _set_ef_search(index.quantizer, max(_CELLS_EF_SEARCH, 2 * wanted))
@@ -162,10 +159,3 @@ def _set_ef_search(index: Any, count: int) -> None:
     graph: Any = faiss.downcast_index(index)
     if isinstance(graph, faiss.IndexHNSW):
         graph.hnsw.efSearch = count
-
-
-def _check_probe_radius(probe_radius: float, probes: int | None) -> None:
-    if probes is not None:
-        raise HomingError(f"choose probes or a probe radius, got both: {probes} and {probe_radius:g}")
-    if not probe_radius >= 0:
-        raise HomingError(f"a probe radius is a squared distance of at least 0, got {probe_radius:g}")

@@ -45,12 +45,12 @@ class CodeStore:
         if self._quantizer.ivf is None:
             return faiss.vector_to_array(self._index.id_map), self._codes()
         lists, size = self._index.invlists, self._quantizer.codec.coarse_code_size()
-        parts = [
-            (ids, np.concatenate([_little_endian(cell, len(ids), size), codes], axis=1))
-            for cell in range(lists.nlist)
-            for ids, codes in [_in_cell(lists, cell)]
-        ]
-        ids, codes = zip(*parts, strict=True)
+        ids, codes = [], []
+        for cell in range(lists.nlist):
+            ids_in_cell, codes_in_cell = _in_cell(lists, cell)
+            number = np.frombuffer(cell.to_bytes(size, "little"), np.uint8)
+            ids.append(ids_in_cell)
+            codes.append(np.concatenate([np.tile(number, (len(ids_in_cell), 1)), codes_in_cell], axis=1))
         return np.concatenate(ids), np.concatenate(codes)
 
     def _codes(self) -> np.ndarray:
@@ -64,9 +64,8 @@ class CodeStore:
 
     def _empty(self) -> Any:
         index = faiss.clone_index(self._quantizer.codec)
-        return (
-            index if self._quantizer.ivf is not None else faiss.IndexIDMap2(index)
-        )  # inverted files store ids themselves
+        # Inverted files store ids themselves.
+        return index if self._quantizer.ivf is not None else faiss.IndexIDMap2(index)
 
 
 class GraphStore(CodeStore):
@@ -160,11 +159,6 @@ def _in_cell(lists: Any, cell: int) -> tuple[np.ndarray, np.ndarray]:
     ids: np.ndarray = faiss.rev_swig_ptr(lists.get_ids(cell), count).copy()
     codes: np.ndarray = faiss.rev_swig_ptr(lists.get_codes(cell), count * lists.code_size).copy()
     return ids, codes.reshape(count, -1)
-
-
-def _little_endian(number: int, count: int, size: int) -> np.ndarray:
-    """A cell number as the first bytes of codes: (count, size)."""
-    return np.tile(np.frombuffer(number.to_bytes(size, "little"), np.uint8), (count, 1))
 
 
 _STORES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ from homing.collection.storage.layout import Parts
 from homing.errors import NotFoundError
 from homing.indexes.lance import CODE, VECTOR, codes_of, ids_of, to_list_column, to_matrix
 
+T = TypeVar("T", int, str)
 MAX_IDS = 5_000  # maximum number of references in one filter
 _PAGE = 1_000  # references per query of a listing
 # A job compacts after this many photos. Each batch writes one file, and a lookup per photo in thousands of small
@@ -72,25 +73,17 @@ class LanceRows(Storage):
     def _all_ids_of(self, hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
         """The ids of each photo, with the versions that added them: one, unless two writers have just added it."""
         found: dict[str, list[tuple[int, int]]] = {}
-        for start in range(0, len(hashes), MAX_IDS):
-            wanted = column_in("sha256", hashes[start : start + MAX_IDS])
-            rows = self.table.rows(["_rowid", "sha256", CREATED], wanted)
-            columns = (ids_of(rows).tolist(), rows["sha256"].to_pylist(), rows[CREATED].to_pylist())
-            for number, sha256, version in sorted(zip(*columns, strict=True)):
-                found.setdefault(sha256, []).append((number, version))
+        for wanted in _chunks(hashes):
+            for row in self.table.records(["sha256", CREATED], column_in("sha256", wanted)):
+                found.setdefault(row["sha256"], []).append((row["id"], row[CREATED]))
         return found
 
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for known, rows in self._look_up(ids, "sha256"):
-            found |= zip(known, rows["sha256"].to_pylist(), strict=True)
-        return found
+        return {row["id"]: row["sha256"] for rows in self._look_up(ids, "sha256") for row in rows}
 
-    def _look_up(self, ids: Sequence[int], *columns: str) -> Iterator[tuple[list[int], Any]]:
-        """Batches of the references with these ids: the ids of those that exist, and the columns of their rows."""
-        for start in range(0, len(ids), MAX_IDS):
-            rows = self.table.rows(["_rowid", *columns], row_ids_in(ids[start : start + MAX_IDS]))
-            yield ids_of(rows).tolist(), rows
+    def _look_up(self, ids: Sequence[int], *columns: str) -> Iterator[list[dict[str, Any]]]:
+        """Batches of the references with these ids, those that exist, with their ids and these columns."""
+        return (self.table.records(columns, row_ids_in(wanted)) for wanted in _chunks(ids))
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
         known = self.ids_of(photos.hashes)
@@ -139,17 +132,15 @@ class LanceRows(Storage):
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         removed = []
-        for numbers, rows in self._look_up(ids, "sha256", "source"):
-            hashes = rows["sha256"].to_pylist()
-            releases = self._releases_of(dict(zip(hashes, numbers, strict=True)))
+        for rows in self._look_up(ids, "sha256", "source"):
+            releases = self._releases_of({row["sha256"]: row["id"] for row in rows})
             last = {row.photo: row.path for row in releases if row.written}  # sorted by time: the latest wins
-            if numbers:
+            if rows:
                 # With this order a crash leaves a passive reference, which repeating the call removes.
-                self.log.delete(column_in("photo", hashes))
-                self.table.delete(row_ids_in(numbers))
+                self.log.delete(column_in("photo", [row["sha256"] for row in rows]))
+                self.table.delete(row_ids_in([row["id"] for row in rows]))
                 self.changed = True
-            found = zip(numbers, rows["source"].to_pylist(), strict=True)
-            removed += [(number, source, last.get(number)) for number, source in sorted(found)]
+            removed += [(row["id"], row["source"], last.get(row["id"])) for row in rows]
         return removed
 
     def update_source(self, photo: int, old: str, new: str) -> bool:
@@ -158,13 +149,12 @@ class LanceRows(Storage):
         return self.table.update({"source": quoted(new)}, same) > 0
 
     def find_by_source(self, source: str) -> list[tuple[int, str]]:
-        rows = self.table.rows(["_rowid", "sha256"], f"source = {quoted(source)}")
-        return sorted(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
+        rows = self.table.records(["sha256"], f"source = {quoted(source)}")
+        return [(row["id"], row["sha256"]) for row in rows]
 
     def find_in_folder(self, folder: str) -> list[int]:
         first, end = folder_range(folder)
-        rows = self.table.rows(["_rowid"], f"source >= {quoted(first)} AND source < {quoted(end)}")
-        return sorted(ids_of(rows).tolist())
+        return [row["id"] for row in self.table.records([], f"source >= {quoted(first)} AND source < {quoted(end)}")]
 
     def passive(self) -> list[tuple[str, str]]:
         released = self.log.states()
@@ -184,22 +174,21 @@ class LanceRows(Storage):
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
         found: dict[int, tuple[str, State]] = {}
-        for known, rows in self._look_up(ids, "sha256", "source"):
-            hashes = rows["sha256"].to_pylist()
-            states = self.log.states(hashes)
-            for number, source, sha256 in zip(known, rows["source"].to_pylist(), hashes, strict=True):
-                found[number] = source, states.get(sha256, "passive")
+        for rows in self._look_up(ids, "sha256", "source"):
+            states = self.log.states([row["sha256"] for row in rows])
+            found |= {row["id"]: (row["source"], states.get(row["sha256"], "passive")) for row in rows}
         if missing := set(ids) - found.keys():
             raise NotFoundError(f"reference {min(missing)} is in the index but not in the catalog")
         return found
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         found: dict[int, np.ndarray] = {}
-        for known, rows in self._look_up(ids.tolist(), "sha256", VECTOR):
-            if known:
+        for wanted in _chunks(ids.tolist()):
+            rows = self.table.rows(["_rowid", "sha256", VECTOR], row_ids_in(wanted))
+            if len(rows):
                 hashes = rows["sha256"].to_pylist()
                 released = self.log.descriptors(hashes)
-                for number, sha256, original in zip(known, hashes, self._originals(rows), strict=True):
+                for number, sha256, original in zip(ids_of(rows).tolist(), hashes, self._originals(rows), strict=True):
                     found[number] = np.stack([original, *released.get(sha256, [])])
         return found
 
@@ -248,26 +237,25 @@ class LanceRows(Storage):
 
     def _references(self, ids: list[int], query: ReferenceQuery) -> list[Reference]:
         """The references with these ids that match a query, in order of id."""
-        table = self.table.rows(["_rowid", "sha256", "source", "added"], row_ids_in(ids))
-        rows = dict(zip(ids_of(table).tolist(), table.select(["sha256", "source", "added"]).to_pylist(), strict=True))
+        rows = self.table.records(["sha256", "source", "added"], row_ids_in(ids))
         if query.name_contains:
             wanted = folded(query.name_contains)
-            rows = {number: row for number, row in rows.items() if wanted in folded_name(row["source"])}
-        states = self.log.states([row["sha256"] for row in rows.values()])
+            rows = [row for row in rows if wanted in folded_name(row["source"])]
+        states = self.log.states([row["sha256"] for row in rows])
         releases: dict[int, list[Release]] = {}
-        for released in reversed(self._releases_of({row["sha256"]: number for number, row in rows.items()})):
+        for released in reversed(self._releases_of({row["sha256"]: row["id"] for row in rows})):
             if released.written:
                 releases.setdefault(released.photo, []).append(Release.of(released))
         found = [
             Reference(
-                id=number,
+                id=row["id"],
                 photo=row["source"],
                 state=states.get(row["sha256"], "passive"),
                 sha256=row["sha256"],
                 added=row["added"],
-                releases=tuple(releases.get(number, ())),
+                releases=tuple(releases.get(row["id"], ())),
             )
-            for number, row in sorted(rows.items())
+            for row in rows
         ]
         return [each for each in found if query.state in (None, each.state)]
 
@@ -346,9 +334,8 @@ class LanceRows(Storage):
             stored = self.log.stored(ids)
             yield from (stored[start : start + CHUNK] for start in range(0, len(stored), CHUNK))
             return
-        for start in range(0, len(photos), MAX_IDS):
-            hashes = self.hashes_of(photos[start : start + MAX_IDS])
-            ids = {sha256: number for number, sha256 in hashes.items()}
+        for wanted in _chunks(photos):
+            ids = {sha256: number for number, sha256 in self.hashes_of(wanted).items()}
             yield self.log.stored(ids, column_in("photo", list(ids)))
 
     def _releases_of(self, ids: dict[str, int]) -> list[StoredRelease]:
@@ -358,3 +345,8 @@ class LanceRows(Storage):
     def delete_released_descriptor(self, photo: int, sha256: str) -> None:
         same = f"{column_in('photo', list(self.hashes_of([photo]).values()))} AND sha256 = {quoted(sha256)}"
         self.log.update({VECTOR: "NULL"}, same)
+
+
+def _chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The values in pieces that fit in one filter."""
+    return (values[start : start + MAX_IDS] for start in range(0, len(values), MAX_IDS))

@@ -83,6 +83,11 @@ class LanceTable:
         with self.convert_errors("read"):
             return self.dataset.scanner(columns=list(columns), filter=where).to_table()
 
+    def records(self, columns: Sequence[str], where: str) -> list[dict[str, Any]]:
+        """The rows that match a filter: these columns and the `id`, in order of id."""
+        found = self.rows(["_rowid", *columns], where).to_pylist()
+        return sorted(({**row, "id": row["_rowid"] + 1} for row in found), key=lambda row: cast(int, row["id"]))
+
     def batches(self, columns: Sequence[str], where: str | None = None, size: int = 10_000) -> Iterator[Any]:
         """Yield batches of the rows that match a filter, with these columns."""
         with self.convert_errors("read"):
