@@ -17,7 +17,7 @@ from torch import Tensor
 from homing._io.files import format_size, prepare_output_file, report_write_errors, write_atomically
 from homing._io.paths import Location
 from homing.collection import Match, Outcome, SearchResult
-from homing.collection.results import VERDICT_TEXTS, format_probability
+from homing.collection.search import VERDICT_TEXTS, format_probability
 from homing.collection.storage import Storage
 from homing.collection.uploads import display_name
 from homing.errors import HomingError, PhotoError, ran_out_of_memory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.bench.helpers import homing
 
-from homing.collection.results import format_probability
+from homing.collection.search import format_probability
 
 
 @pytest.fixture(scope="module")

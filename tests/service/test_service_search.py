@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from tests.service.conftest import Server, running_server
 
 from homing.collection import Collection
-from homing.collection.results import format_probability, verdict_of
+from homing.collection.search import format_probability, verdict_of
 from homing.extractors import Extractor
 from homing.service.schemas import SearchResponse
 

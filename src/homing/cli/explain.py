@@ -74,7 +74,7 @@ def _print_explanation(it: homing.explain.Explanation) -> None:
 
 
 def _edits_table(it: homing.explain.Explanation) -> Table:
-    from homing.collection.results import format_probability
+    from homing.collection.search import format_probability
 
     rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nfalse match")
     for each in it.edits:

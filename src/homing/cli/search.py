@@ -16,7 +16,7 @@ from homing.cli._progress import progress
 if TYPE_CHECKING:
     from homing._io.paths import Location
     from homing.collection import Collection, SearchResult
-    from homing.collection.results import SearchSettings
+    from homing.collection.search import SearchSettings
 
 _COLORS = {"match": "green", "possible": "yellow", "none": "default"}
 
@@ -153,7 +153,7 @@ def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
 
 def _print_result(query: Location, result: SearchResult, max_false_match: float | None) -> None:
     """The verdict in one line, then the matches as a table."""
-    from homing.collection.results import VERDICT_TEXTS, format_probability
+    from homing.collection.search import VERDICT_TEXTS, format_probability
 
     line = one_line(f"{query}: ", "bold")
     line.append(VERDICT_TEXTS[result.verdict], style=f"bold {_COLORS[result.verdict]}")

@@ -1,33 +1,51 @@
-"""Consistency check of a collection, and repair without loss of data."""
+"""Consistency check of a collection and of the files it has written, and repair without loss of data."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, nullcontext, suppress
 from datetime import datetime, timezone
 from functools import cache, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from homing import extractors
+from homing import codebooks, extractors
+from homing._io.files import TEMPORARY_NAME
 from homing._io.parallel import prefetch_map
-from homing._io.paths import Location, location
-from homing.codebooks import Codebook, codes_match
-from homing.collection.file_checks import check_leftovers, check_out_folders, check_parts
+from homing._io.paths import Location, location, write_file
+from homing.codebooks import Codebook, Distractors, codes_match
 from homing.collection.outcome import STALE_SECONDS, Finding, Findings
 from homing.collection.references import StoredReference, format_time
-from homing.collection.storage import Storage, open_generation, storage_at
-from homing.collection.storage.layout import find_generation, generation_path, other_generations
-from homing.errors import CollectionError, FormatError, HomingError, PhotoError
+from homing.collection.storage import Parts, Storage, open_generation, storage_at
+from homing.collection.storage.layout import (
+    CODEBOOK,
+    DISTRACTORS,
+    SETTINGS,
+    UPLOADS,
+    delete_path,
+    deleted_generations,
+    find_generation,
+    generation_path,
+    other_generations,
+    read_codebook,
+    read_settings,
+    settings_text,
+)
+from homing.errors import CodebookError, CollectionError, FormatError, HomingError, PhotoError
 from homing.extractors import Extractor, ExtractorLike, describe_images
 from homing.photo import Photo, read_file
 
 _UNIT = 0.01  # tolerance of the norm around 1: 20 times the effect of rounding to fp16
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 def check(path: str | Location, *, repair: bool = False, extractor: ExtractorLike | None = None) -> list[Finding]:
@@ -48,8 +66,11 @@ def check(path: str | Location, *, repair: bool = False, extractor: ExtractorLik
 def _check_generation(
     kind: type[Storage], root: Location, path: Location, extractor: Extractor | None, findings: Findings
 ) -> None:
-    if not check_parts(kind, root, path, findings):
-        return  # the other checks need these files
+    if not _check_settings(kind, root, path, findings):
+        return  # the other checks need the settings, the codebook and the distractors
+    settings = read_settings(path)
+    if not (_check_codebook(path, settings, findings) and _check_distractors(path, settings, findings)):
+        return
     try:
         storage = open_generation(kind, root, path)
     except FormatError:
@@ -66,6 +87,74 @@ def _check_generation(
 
     with closing(storage):
         _check_storage(storage, network, findings)
+
+
+def _check_settings(kind: type[Storage], root: Location, path: Location, findings: Findings) -> bool:
+    try:
+        read_settings(path)
+    except FormatError:
+        raise
+    except CollectionError:
+        try:  # whether the storage has another format version, before settings of this one are written
+            kind.open(root, path, Parts(read_codebook(path)), None).close()
+        except HomingError as error:  # other problems are found later
+            if isinstance(error, FormatError):
+                raise
+
+        def repair() -> None:
+            file = path / DISTRACTORS
+            text = settings_text(read_codebook(path), file.read_bytes() if file.is_file() else None)
+            write_file(path / SETTINGS, text.encode(), new=False)
+
+        problem = f"{path / SETTINGS} is missing or damaged"
+        by_hand = "restore it from a backup; if an import was interrupted, delete the folder and import again"
+        return findings.repair_or_report("settings", problem, "written again", repair, by_hand)
+    return True
+
+
+def _check_codebook(path: Location, settings: dict[str, Any], findings: Findings) -> bool:
+    file, fingerprint = path / CODEBOOK, settings["fingerprint"]
+    try:
+        codebook = read_codebook(path)
+        if codebook.fingerprint == fingerprint:
+            return True
+        problem = f"{file} is '{codebook.name}' ({codebook.fingerprint[:12]}), not the codebook of the collection"
+    except CodebookError as error:
+        problem = str(error)
+    by_hand = f"restore '{settings['codebook']}' ({fingerprint[:12]}) as {file}, from a backup or its original file"
+    bundled = (codebooks.load(name) for name in codebooks.available())
+    same = next((book for book in bundled if book.fingerprint == fingerprint), None)
+    if same is None:
+        findings.report("codebook", problem, by_hand)
+        return False
+    repair = partial(write_file, file, same.to_bytes(), new=False)
+    return findings.repair_or_report("codebook", problem, "restored from homing's own copy", repair, by_hand)
+
+
+def _check_distractors(path: Location, settings: dict[str, Any], findings: Findings) -> bool:
+    file, codebook = path / DISTRACTORS, read_codebook(path)
+    expected = settings.get("distractors")  # missing in collections of older versions
+    try:
+        data = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        findings.report("distractors", f"{file} cannot be read: {error.strerror}", "make it readable")
+        return False
+    if data is None and expected is None:
+        return True
+    if data is not None and hashlib.sha256(data).hexdigest() == expected:
+        return True
+    if data is not None and expected is None:
+        with suppress(CodebookError):
+            Distractors.from_bytes(data, codebook, "distractors")
+            return True
+    problem = f"{file} is {'missing' if data is None else 'damaged'}"
+    by_hand = "restore it from a backup, or make a new collection with: homing init COLLECTION --with-distractors"
+    bundled = codebooks.bundled_distractors(codebook).to_bytes() if codebooks.has_distractors(codebook) else None
+    if bundled is None or (expected is not None and hashlib.sha256(bundled).hexdigest() != expected):
+        findings.report("distractors", problem, by_hand)
+        return False
+    repair = partial(write_file, file, bundled, new=False)
+    return findings.repair_or_report("distractors", problem, "restored from homing's own copy", repair, by_hand)
 
 
 def check_opened(storage: Storage, network: Callable[[], Extractor], *, repair: bool) -> list[Finding]:
@@ -86,7 +175,7 @@ def _check_storage(storage: Storage, network: Callable[[], Extractor], findings:
         _check_released_descriptors(storage, findings)
         if storage.path == generation_path(storage.root, "current"):  # all generations share the released files
             _check_releases(storage, findings)
-            check_leftovers(storage, findings)
+            _check_leftovers(storage, findings)
     except CollectionError as error:
         if not storage.is_damage(error):
             raise
@@ -189,7 +278,8 @@ def _check_releases(storage: Storage, findings: Findings) -> None:
             if row.written:
                 written[row.path].add(row.sha256)
     paths = sorted(photos)
-    check_out_folders(paths, findings)
+    files = map(location, paths)
+    _check_temporaries({each.parent for each in files if isinstance(each, Path)}, findings)
     for path, found in zip(paths, prefetch_map(_hash, paths), strict=True):
         if found not in written[path]:
             _recheck(storage, path, photos[path], findings)
@@ -228,3 +318,48 @@ def _hash(path: str) -> str | None:
         return hashlib.sha256(read_file(location(path))).hexdigest()
     except HomingError:
         return None
+
+
+def _check_leftovers(storage: Storage, findings: Findings) -> None:
+    """Find temporary files that a crash left in the collection or in folders of released files.
+
+    Also finds remains of deleted generations, and uploads without a reference.
+    """
+    if isinstance(storage.root, Path):
+        root = storage.root.absolute()
+        # Uploads first: removing a file inside an upload folder would update its modification time.
+        for file in _unclaimed_uploads(storage, root / UPLOADS):
+            problem = f"{file} holds an upload without a reference"
+            findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
+        _check_temporaries([root, *root.glob("generation-*")], findings, drafts=True)
+        _check_temporaries(root.glob(f"{UPLOADS}/*"), findings)
+    for deleted in deleted_generations(storage.root, storage.files):
+        problem = f"{deleted} belongs to a deleted generation"
+        findings.repair_or_report("file", problem, "removed", partial(delete_path, deleted), "remove it")
+
+
+def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: bool = False) -> None:
+    for file in chain(*(_leftovers(folder, drafts=drafts) for folder in sorted(folders))):
+        problem = f"{file} is a temporary file that a crash left"
+        findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
+
+
+def _unclaimed_uploads(storage: Storage, uploads: Path) -> Iterator[Path]:
+    """Folders of uploads without a reference, left by a crash while the photo was added or removed."""
+    if other_generations(storage.root):
+        return  # another generation may refer to them
+    for each in sorted([*uploads.glob("*"), *uploads.glob("released/*")]):
+        with suppress(FileNotFoundError):  # its writer has just finished
+            stale = time.time() - each.lstat().st_mtime > STALE_SECONDS
+            if _HASH.fullmatch(each.name) and stale and storage.find(each.name) is None:
+                yield each
+
+
+def _leftovers(parent: Path, *, drafts: bool) -> Iterator[Path]:
+    """Stale temporary files in a folder; with `drafts` also stale temporary folders."""
+    with suppress(FileNotFoundError, NotADirectoryError):  # no folder, no leftovers
+        for file in sorted(parent.iterdir()):
+            with suppress(FileNotFoundError):  # its writer has just finished
+                ours = TEMPORARY_NAME.fullmatch(file.name) and (drafts or file.is_file())
+                if ours and time.time() - file.lstat().st_mtime > STALE_SECONDS:
+                    yield file

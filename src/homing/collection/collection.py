@@ -23,8 +23,14 @@ from homing.collection.outcome import Finding, Info, Outcome, OutcomeCallback, V
 from homing.collection.references import NewPhotos, Reference, ReferenceQuery, State
 from homing.collection.release import release_photos
 from homing.collection.remove import Selection, remove_references, select_references
-from homing.collection.results import SearchResult, SearchSettings
-from homing.collection.search import Searcher, SearchOptions, describe_queries, search_settings
+from homing.collection.search import (
+    Searcher,
+    SearchOptions,
+    SearchResult,
+    SearchSettings,
+    describe_queries,
+    search_settings,
+)
 from homing.collection.storage import Parts, Storage, create_storage, open_storage
 from homing.collection.storage.layout import generation_path, other_generations, read_settings
 from homing.collection.uploads import UploadStore, as_given, delete_uploads, files_of

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Literal, TypeVar
 
 from homing import collection, perception
-from homing.collection.results import Verdict, format_probability
+from homing.collection.search import Verdict, format_probability
 from homing.collection.uploads import display_name
 from homing.errors import BusyError, HomingError, NotFoundError, TooLargeError, UnsupportedError
 

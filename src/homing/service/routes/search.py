@@ -14,8 +14,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from PIL import Image
 from torch import Tensor
 
-from homing.collection.results import format_probability
-from homing.collection.search import query_variants
+from homing.collection.search import format_probability, query_variants
 from homing.errors import HomingError
 from homing.imaging import embed, make_thumbnail, overlay_photo
 from homing.perception import measure
