@@ -78,12 +78,8 @@ def targets(found: Iterable[FoundPhoto[PhotoT]], out: Location, format: str | No
 
 def update_moved_source(storage: Storage, photo: int, path: Location) -> Location | None:
     """Set the source of a reference to this path if its file moved. Returns the old path, None if it did not move."""
-    source, _ = storage.source_and_state(photo)
-    if (
-        source == stored_path(path)
-        or not _is_missing(location(source))
-        or not storage.update_source(photo, source, stored_path(path))
-    ):
+    source, new = storage.source_and_state(photo)[0], stored_path(path)
+    if source == new or not _is_missing(location(source)) or not storage.update_source(photo, source, new):
         return None
     return location(source)
 

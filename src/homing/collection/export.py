@@ -102,7 +102,13 @@ def import_folder(where: Location, export: Location) -> None:
         )
     codebook = read_codebook(export)
     distractors = read_distractors(export, codebook)
-    last_id, distractor_count = _read_counts(export)
+    with _open(export / PHOTOS) as file:
+        metadata = file.schema_arrow.metadata or {}
+    if not {_LAST_ID, _DISTRACTORS} <= metadata.keys():
+        raise CollectionError(
+            f"{export / PHOTOS} was not written by homing export, or was changed since; export it again"
+        )
+    last_id, distractor_count = int(metadata[_LAST_ID]), int(metadata[_DISTRACTORS])
     if distractor_count != (0 if distractors is None else len(distractors)):
         raise CollectionError(f"{export} lacks its {distractor_count:,} distractors; restore the file 'distractors'")
     for name, schema in _schemas(codebook).items():
@@ -171,16 +177,6 @@ def _as_arrays(storage: Storage, draft: Path) -> tuple[int, dict[str, str]]:
 
 
 _WRITERS = {"parquet": _as_parquet, "faiss": _as_faiss, "arrays": _as_arrays}
-
-
-def _read_counts(folder: Path) -> tuple[int, int]:
-    """The largest id ever assigned in the collection, and its number of distractors."""
-    path = folder / PHOTOS
-    with _open(path) as file:
-        metadata = file.schema_arrow.metadata or {}
-    if not {_LAST_ID, _DISTRACTORS} <= metadata.keys():
-        raise CollectionError(f"{path} was not written by homing export, or was changed since; export it again")
-    return int(metadata[_LAST_ID]), int(metadata[_DISTRACTORS])
 
 
 def _read_photos(folder: Path) -> Iterator[list[StoredReference]]:

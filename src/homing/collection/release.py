@@ -277,15 +277,8 @@ def _write(task: Task, activation: Activation, row: StoredRelease, records: Rele
 
 
 def _outcome(task: Task, row: StoredRelease) -> Outcome:
-    return Outcome(
-        photo=str(task.path),
-        state=row.state,
-        released=str(task.target),
-        psnr=row.psnr,
-        ssim=row.ssim,
-        linf=row.linf,
-        reason=row.reason,
-    )
+    figures = {name: getattr(row, name) for name in ("state", "psnr", "ssim", "linf", "reason")}
+    return Outcome(photo=str(task.path), released=str(task.target), **figures)
 
 
 def _with_move(task: Task, outcome: Outcome) -> Outcome:

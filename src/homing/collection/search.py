@@ -259,14 +259,12 @@ class Searcher:
             exact, counts = _descriptor_distances(storage, queries, ids)
             distances = np.where(counts > 0, exact, distances)
         is_reranked, probabilities = counts > 0, np.empty(ids.shape)
-        null_distribution = storage.codebook.null_distribution
-        probabilities[~is_reranked] = null_distribution.false_match_probability(
-            "code", distances[~is_reranked], comparisons
-        )
+        probability = storage.codebook.null_distribution.false_match_probability
+        probabilities[~is_reranked] = probability("code", distances[~is_reranked], comparisons)
         if is_reranked.any():
-            probabilities[is_reranked] = null_distribution.false_match_probability(
-                "descriptor", distances[is_reranked], comparisons, self.density_ratio(index)
-            )
+            density_ratio = self.density_ratio(index)
+            by_descriptor = probability("descriptor", distances[is_reranked], comparisons, density_ratio)
+            probabilities[is_reranked] = by_descriptor
         # A code is farther from its own photo than a descriptor is, so distances to the two are not comparable, but
         # probabilities are. Distances break ties. Empty results (negative ids) come last.
         order = np.lexsort((distances, probabilities, ids < 0))[:, : options.k]
@@ -311,16 +309,12 @@ def _match(
     number: int,
     distance: float,
     is_reranked: bool,
-    false_match_probability: float,
+    probability: float,
 ) -> Match:
     if number >= FIRST_DISTRACTOR_ID:
         assert storage.distractors is not None
-        return Match(
-            photo=storage.distractors.name(number - FIRST_DISTRACTOR_ID),
-            distance=distance,
-            state="distractor",
-            false_match_probability=false_match_probability,
-        )
+        name = storage.distractors.name(number - FIRST_DISTRACTOR_ID)
+        return Match(photo=name, distance=distance, state="distractor", false_match_probability=probability)
     source, state = known[number]
     return Match(
         photo=source,
@@ -328,5 +322,5 @@ def _match(
         state=state,
         compared="descriptor" if is_reranked else "code",
         id=number,
-        false_match_probability=false_match_probability,
+        false_match_probability=probability,
     )

@@ -43,7 +43,7 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "measure": (measure_batch,),
     "catalog": (
         *(SqliteStorage.find, SqliteStorage.find_released, SqliteStorage.find_release),
-        *(SqliteStorage.plan_releases, SqliteStorage.confirm_releases, Collection.record, write_atomically),
+        *(SqliteStorage.insert_releases, SqliteStorage.confirm_releases, SqliteStorage.add, write_atomically),
     ),
 }
 """The stages of releasing a photo, and the functions of each."""

@@ -303,22 +303,15 @@ class LanceRows(Storage):
         self.table.replace(self._to_table(texts, code[None], descriptor[None]), "sha256")
         self.changed = True
 
-    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
-        self._append_releases(releases, written=0)
-
     def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
         ids = {sha256: number for number, sha256 in self.hashes_of([row.photo for row in releases]).items()}
         done = {(row.photo, row.path, row.sha256) for row in self._releases_of(ids) if row.written}
         new = [row._replace(vector=None) for row in releases if (row.photo, row.path, row.sha256) not in done]
-        if new:
-            self._append_releases(new, written=1)
-
-    def _append_releases(self, releases: Sequence[StoredRelease], *, written: int) -> None:
-        self.table.latest()  # another writer may have removed some of them
         now = format_time(datetime.now(timezone.utc))
-        self.insert_releases([row._replace(written=written, changed=now) for row in releases])
+        self.insert_releases([row._replace(written=1, changed=now) for row in new])
 
     def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
+        self.table.latest()  # another writer may have removed some of the references
         hashes = self.hashes_of(sorted({row.photo for row in rows}))
         if known := [row for row in rows if row.photo in hashes]:
             self.log.add(known, hashes)

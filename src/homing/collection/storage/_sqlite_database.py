@@ -140,9 +140,8 @@ class SqliteDatabase:
     def _counter(self, name: str, default: str) -> int:
         count = self.get_metadata(name) or default
         if not count.isdecimal():
-            raise CollectionError(
-                "the catalog has no valid revision number; repair it with: homing check COLLECTION --repair"
-            )
+            problem = "the catalog has no valid revision number"
+            raise CollectionError(f"{problem}; repair it with: homing check COLLECTION --repair")
         return int(count)
 
     def _next_revision(self, connection: sqlite3.Connection) -> int:
@@ -164,9 +163,8 @@ class SqliteDatabase:
         try:
             problems = self._integrity_problems()
             if problems:
-                problem = f"the database is damaged: {problems[0]}" + (
-                    f" ({len(problems):,} problems)" if problems[1:] else ""
-                )
+                count = f" ({len(problems):,} problems)" if problems[1:] else ""
+                problem = f"the database is damaged: {problems[0]}{count}"
                 done = "its indexes were rebuilt"
                 if not findings.repair_or_report("catalog", problem, done, self._rebuild_indexes, RESTORE):
                     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -30,8 +30,6 @@ _PAGE = 1_000  # references per query of a listing
 # With several releases 'activated' takes precedence: it sorts first.
 _STATE = "coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
 _RELEASE = StoredRelease._fields[:-1]  # the columns of `releases`
-# Like CURRENT_TIMESTAMP, but with milliseconds: a photo may be released twice within a second.
-_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 _IN_LIST = "IN (SELECT value FROM json_each(?))"  # one JSON value: SQLite limits the number of parameters
 
 
@@ -153,7 +151,13 @@ class SqliteRows(SqliteDatabase, Storage):
                 *values,
                 size,
             )
-            releases = self._written_releases([row[0] for row in rows])
+            releases: dict[int, list[Release]] = {}
+            for row in self._fetch_all(
+                f"SELECT {', '.join(_RELEASE)} FROM releases WHERE photo {_IN_LIST} AND written"
+                " ORDER BY changed DESC, rowid DESC",
+                _json([row[0] for row in rows]),
+            ):
+                releases.setdefault(row[0], []).append(Release.of(StoredRelease(*row)))
             for number, source, sha256, added, state in rows:
                 written = tuple(releases.get(number, ()))
                 time = parse_time(added)
@@ -236,18 +240,6 @@ class SqliteRows(SqliteDatabase, Storage):
         row = self._fetch_one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
-    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
-        columns = ("photo", "path", "state", "sha256", "recipe", "psnr", "ssim", "linf", "reason")
-        updates = ", ".join(f"{name} = excluded.{name}" for name in (*columns[4:], "state", "changed"))
-        with self._transaction() as connection:
-            connection.executemany(
-                # On a repeated plan of the same file, a confirmed release stays confirmed.
-                f"INSERT INTO releases ({', '.join(columns)}, changed) VALUES ({', '.join('?' * len(columns))}, {_NOW})"
-                f" ON CONFLICT (photo, path, sha256) DO UPDATE SET {updates}",
-                [row[: len(columns)] for row in releases],
-            )
-            _insert_vectors(connection, releases)
-
     def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
         with self._transaction() as connection:
             connection.executemany(
@@ -256,12 +248,18 @@ class SqliteRows(SqliteDatabase, Storage):
             )
 
     def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
-        values = ", ".join("?" * len(_RELEASE))
+        updates = [f"{name} = excluded.{name}" for name in _RELEASE if name != "written"]
         with self._transaction() as connection:
             connection.executemany(
-                f"INSERT OR REPLACE INTO releases ({', '.join(_RELEASE)}) VALUES ({values})", [row[:-1] for row in rows]
+                f"INSERT INTO releases ({', '.join(_RELEASE)}) VALUES ({', '.join('?' * len(_RELEASE))})"
+                " ON CONFLICT (photo, path, sha256) DO UPDATE"
+                f" SET {', '.join(updates)}, written = max(written, excluded.written)",
+                [row[:-1] for row in rows],
             )
-            _insert_vectors(connection, rows)
+            connection.executemany(
+                "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",
+                [(row.photo, row.sha256, row.vector) for row in rows if row.vector is not None],
+            )
 
     def releases(self, photos: Sequence[int] | None = None) -> Iterator[list[StoredRelease]]:
         last, columns = 0, ", ".join(StoredRelease._fields)
@@ -281,30 +279,12 @@ class SqliteRows(SqliteDatabase, Storage):
         with self._transaction() as connection:
             connection.execute("DELETE FROM released_descriptors WHERE photo = ? AND sha256 = ?", (photo, sha256))
 
-    def _written_releases(self, ids: Sequence[int]) -> dict[int, list[Release]]:
-        """The written releases of references by id, latest first."""
-        found: dict[int, list[Release]] = {}
-        for row in self._fetch_all(
-            f"SELECT {', '.join(_RELEASE)} FROM releases WHERE photo {_IN_LIST} AND written"
-            " ORDER BY changed DESC, rowid DESC",
-            _json(ids),
-        ):
-            found.setdefault(row[0], []).append(Release.of(StoredRelease(*row)))
-        return found
-
 
 def _condition(name: str, state: State | None) -> tuple[str, list[str]]:
     """The SQL condition that a reference has a state, and a text in its file name, ignoring case; its parameters."""
     named = "instr(name_of(source), ?)" if name else "TRUE"
     in_state = f"{_STATE} = '{state}'" if state else "TRUE"
     return f"{named} AND {in_state}", [folded(name)] if name else []
-
-
-def _insert_vectors(connection: sqlite3.Connection, releases: Iterable[StoredRelease]) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",
-        [(row.photo, row.sha256, row.vector) for row in releases if row.vector is not None],
-    )
 
 
 def _row_bytes(rows: np.ndarray) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from homing.collection.references import (
     State,
     StoredReference,
     StoredRelease,
+    format_time,
 )
 from homing.collection.storage.layout import CODEBOOK, SETTINGS, Parts, delete_earlier_generations, generation_path
 from homing.errors import CollectionError, NotFoundError
@@ -240,9 +241,10 @@ class Storage(ABC):
 
     # Releases
 
-    @abstractmethod
     def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
         """Record the files that are about to be written, so that a crash leaves no unknown files behind."""
+        now = format_time(datetime.now(timezone.utc))
+        self.insert_releases([row._replace(written=0, changed=now) for row in releases])
 
     @abstractmethod
     def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
@@ -315,7 +317,7 @@ class Storage(ABC):
 
     @abstractmethod
     def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
-        """Record releases of another generation or of an export, replacing what is known of the same files."""
+        """Record releases, replacing what is known of the same files except that they are written."""
 
     @abstractmethod
     def last_id(self) -> int:

@@ -120,16 +120,11 @@ def read_distractors(path: Location, codebook: Codebook) -> Distractors | None:
 
 def settings_text(codebook: Codebook, distractors: bytes | None) -> str:
     """The text of collection.toml."""
-    settings = {
-        "format": FORMAT,
-        "codebook": codebook.name,
-        "fingerprint": codebook.fingerprint,
-        "extractor": codebook.extractor,
-    }
+    settings: dict[str, object] = {"format": FORMAT, "codebook": codebook.name}
+    settings |= {"fingerprint": codebook.fingerprint, "extractor": codebook.extractor}
     if distractors is not None:
         settings["distractors"] = hashlib.sha256(distractors).hexdigest()
-    lines = (f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
-    return "".join(lines)
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
 
 
 def read_settings(path: Location) -> dict[str, Any]:

@@ -132,10 +132,9 @@ class SqliteStorage(SqliteRows):
             if not synced.saved:
                 raise CollectionError("no snapshot could be written")
 
+        text = f"{self.path / SNAPSHOT} {problem}"
         by_hand = "no data is lost; the next search builds the index from the catalog"
-        findings.repair_or_report(
-            "index", f"{self.path / SNAPSHOT} {problem}", "rebuilt from the catalog", repair, by_hand
-        )
+        findings.repair_or_report("index", text, "rebuilt from the catalog", repair, by_hand)
 
     def _snapshot_problem(self, sha256: str | None) -> str | None:
         file = self.path / SNAPSHOT
