@@ -16,7 +16,7 @@ from homing.cli import app
 from homing.cluster import jobs
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection._job_files import Task
+from homing.collection.release import Task
 from homing.photo import Photo, PhotoFile, find_photos
 
 pytestmark = pytest.mark.usefixtures("ray")

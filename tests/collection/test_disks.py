@@ -11,7 +11,7 @@ from tests.collection.test_activate import small_disk
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection, check
-from homing.collection._job_files import Task, refuse_name_clashes
+from homing.collection.release import Task, refuse_name_clashes
 from homing.errors import HomingError
 
 

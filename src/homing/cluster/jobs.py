@@ -35,7 +35,6 @@ from homing.activation.pipeline import (
 from homing.cluster.ray_pipeline import Resources, Stage, Throughput, run
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection._job_files import Task, tasks_for
 from homing.collection.add import (
     DecodedPhoto,
     DescribedPhoto,
@@ -45,7 +44,7 @@ from homing.collection.add import (
     read_photos,
 )
 from homing.collection.outcome import OutcomeCallback
-from homing.collection.release import ReleaseRecords, release_pipeline, settings_of
+from homing.collection.release import ReleaseRecords, Task, release_pipeline, settings_of, tasks_for
 from homing.errors import HomingError
 from homing.photo import FoundPhoto, Photo, PhotoFile, format_name
 

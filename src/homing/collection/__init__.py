@@ -6,8 +6,8 @@ from homing.collection.export import Export
 from homing.collection.migration import delete_previous, migrate, switch
 from homing.collection.outcome import Finding, Info, MigratedRelease, Migration, Outcome
 from homing.collection.references import Reference, Release
-from homing.collection.remove import Selection
 from homing.collection.search import Match, SearchResult, SearchSettings, Verdict, verdict_of
+from homing.collection.sources import Selection
 
 __all__ = [
     "Collection",

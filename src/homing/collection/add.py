@@ -15,9 +15,9 @@ from torch import Tensor
 from homing._io.parallel import prefetch_map, thread_map
 from homing._io.paths import Location, stored_path
 from homing.codebooks import Codebook
-from homing.collection._job_files import update_moved_source
 from homing.collection.outcome import Outcome, OutcomeCallback, failed, report_each
 from homing.collection.references import NewPhotos
+from homing.collection.sources import update_moved_source
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import Extractor, describe_images
 from homing.photo import FoundPhoto, Photo, PhotoFile

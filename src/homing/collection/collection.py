@@ -15,14 +15,12 @@ from torch import Tensor
 from homing import codebooks, extractors
 from homing._io.paths import Location, location, total_size
 from homing.activation import Recipe, resolve_recipe
-from homing.collection._job_files import passive_photos, still_passive
 from homing.collection.add import add_photos
 from homing.collection.checks import check_opened
 from homing.collection.export import Export, export_folder, import_folder
 from homing.collection.outcome import Finding, Info, Outcome, OutcomeCallback, Version, report_each
 from homing.collection.references import NewPhotos, Reference, ReferenceQuery, State
 from homing.collection.release import release_photos
-from homing.collection.remove import Selection, remove_references, select_references
 from homing.collection.search import (
     Searcher,
     SearchOptions,
@@ -31,6 +29,7 @@ from homing.collection.search import (
     describe_queries,
     search_settings,
 )
+from homing.collection.sources import Selection, passive_photos, remove_references, select_references, still_passive
 from homing.collection.storage import Parts, Storage, create_storage, open_storage
 from homing.collection.storage.layout import generation_path, other_generations, read_settings
 from homing.collection.uploads import UploadStore, as_given, delete_uploads, files_of

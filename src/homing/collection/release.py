@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import fields, replace
+import unicodedata
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import unwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from homing._io.files import is_case_insensitive
 from homing._io.parallel import prefetch_map, thread_map
-from homing._io.paths import Address, Location, path_exists, stored_path, write_file
+from homing._io.paths import (
+    Address,
+    Location,
+    is_inside,
+    path_exists,
+    prepare_output_location,
+    stored_path,
+    write_file,
+)
 from homing.activation import Activation, Recipe, activate_batch
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import (
@@ -27,15 +37,73 @@ from homing.activation.pipeline import (
     should_compile,
     use_processes,
 )
-from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
 from homing.collection.add import READ_THREADS
 from homing.collection.outcome import Outcome, OutcomeCallback, failed, report_each
 from homing.collection.references import NewPhotos, StoredRelease, to_float16
-from homing.errors import CollectionError, PhotoError
-from homing.photo import FoundPhoto, PhotoFile, differences, format_name, read_file
+from homing.collection.sources import SOURCE_CHANGED, update_moved_source
+from homing.collection.storage.layout import UPLOADS
+from homing.errors import CollectionError, HomingError, PhotoError
+from homing.photo import SUFFIXES, FoundPhoto, MemoryPhoto, PhotoFile, differences, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
+
+
+PhotoT = TypeVar("PhotoT", Location, Location | MemoryPhoto)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A photo's file, and the path of its released file."""
+
+    path: Location
+    target: Location
+    moved_from: Location | None = None
+    """The previously recorded path of a known photo whose file moved here."""
+
+
+def tasks_for(found: Sequence[FoundPhoto[Location]], out: Location, format: str | None, root: Location) -> list[Task]:
+    """Assign a target file to each photo, and create the output folder. `root` is that of the collection."""
+    if not found:
+        raise HomingError("no photos were given")
+    if is_inside(out, root) and not is_inside(out, root / UPLOADS):
+        raise HomingError(f"the out folder {out} lies inside the collection; choose another")
+    tasks = [Task(path, target) for target, path in targets(found, out, format).items()]
+    prepare_output_location(out)
+    if isinstance(out, Path) and is_case_insensitive(out):
+        refuse_name_clashes(tasks)
+    return tasks
+
+
+def refuse_name_clashes(tasks: Sequence[Task]) -> None:
+    """Raise an error if target names differ only in case: on a case-insensitive disk one would overwrite the other."""
+    seen: dict[str, Location] = {}
+    for task in tasks:
+        key = unicodedata.normalize("NFC", str(task.target)).casefold()
+        if key in seen:
+            raise HomingError(
+                f"{seen[key]} and {task.path} would both be written to {task.target}, because the disk "
+                "ignores case; activate them into different folders"
+            )
+        seen[key] = task.path
+
+
+def targets(found: Iterable[FoundPhoto[PhotoT]], out: Location, format: str | None) -> dict[Location, PhotoT]:
+    """Map each target file, in `format` if given, to its photo. Photos inside `out` are skipped."""
+    photos: dict[Location, PhotoT] = {}
+    for item in found:
+        if not isinstance(item.path, MemoryPhoto) and is_inside(item.path, out):
+            continue
+        target = out / (item.name.with_suffix(SUFFIXES[format]) if format else item.name)
+        if target in photos:
+            raise HomingError(
+                f"{photos[target]} and {item.path} would both be written to {target}; "
+                "activate them into different folders"
+            )
+        photos[target] = item.path
+    if not photos:
+        raise HomingError(f"all photos are in the output folder {out}; choose another output folder")
+    return photos
 
 
 def release_photos(

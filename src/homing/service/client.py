@@ -14,9 +14,9 @@ from typing import Any, overload
 
 from homing._io.paths import Location, location, path_exists, prepare_output_location, write_file
 from homing.collection import Outcome, Reference, SearchResult
-from homing.collection._job_files import targets
 from homing.collection.collection import ReferenceSelector
 from homing.collection.references import ReferenceQuery, State
+from homing.collection.release import targets
 from homing.errors import HomingError, NotFoundError, PhotoError
 from homing.perception import Quality
 from homing.photo import (

@@ -1,16 +1,21 @@
-"""Select references by id, path or folder, and remove them from a collection."""
+"""The sources of references: select and remove references by them, follow moved files, and find passive photos."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 
-from homing._io.paths import Address, Location, location, printable
+from homing._io.paths import Address, Location, location, printable, stored_path
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage, open_generation
 from homing.collection.storage.layout import earlier_generations, generation_path, other_generations
+from homing.errors import HomingError
+from homing.photo import FoundPhoto
+
+SOURCE_CHANGED = "the file has changed since it was added; add it again with replace"
 
 
 @dataclass(frozen=True)
@@ -78,3 +83,57 @@ def _unknown(what: int | str | Location) -> Outcome:
         reason = "an empty name selects no reference"
     text = repr(what) if isinstance(what, int) or what == "" else printable(location(what))
     return Outcome(photo=text, state="failed", reason=reason)
+
+
+def update_moved_source(storage: Storage, photo: int, path: Location) -> Location | None:
+    """Set the source of a reference to this path if its file moved. Returns the old path, None if it did not move."""
+    source, new = storage.source_and_state(photo)[0], stored_path(path)
+    if source == new or not _is_missing(location(source)) or not storage.update_source(photo, source, new):
+        return None
+    return location(source)
+
+
+def _is_missing(file: Location) -> bool:
+    try:
+        if isinstance(file, Address):
+            return not file.exists()
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, HomingError):
+        return False  # it may exist in a folder that cannot be read
+    return False
+
+
+def passive_photos(storage: Storage) -> tuple[list[FoundPhoto[Location]], dict[Location, set[str]]]:
+    """The files of references that are still passive, and the hashes that each file may have.
+
+    Names are relative to the common folder of all references, passive or not, so that an interrupted job gives the
+    remaining files the same names.
+    """
+    expected: dict[Location, set[str]] = {}
+    for source, sha256 in storage.passive():
+        expected.setdefault(location(source), set()).add(sha256)
+    if not expected:
+        return [], {}
+    try:
+        common = os.path.commonpath([_pure_path(location(each)).parent for each in storage.first_and_last_source()])
+        return [FoundPhoto(path, Path(_pure_path(path).relative_to(common))) for path in expected], expected
+    except ValueError as error:
+        raise HomingError("the passive photos have no common folder; pass the photos or their folders") from error
+
+
+def still_passive(
+    storage: Storage, expected: Mapping[Location, Container[str]], done: Iterable[Outcome]
+) -> list[Outcome]:
+    """Outcomes of expected references that remain passive although their path was activated: its file has changed."""
+    activated = {outcome.photo for outcome in done if outcome.state != "failed"}
+    return [
+        Outcome(photo=source, state="failed", reason=SOURCE_CHANGED)
+        for source, sha256 in storage.passive()
+        if source in activated and sha256 in expected.get(location(source), ())
+    ]
+
+
+def _pure_path(where: Location) -> PurePath:
+    return where.pure_path if isinstance(where, Address) else where
