@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from homing._io.files import fsync_folder, make_folder
-from homing._io.paths import Address, Location, is_inside, location, write_file
+from homing._io.paths import Address, Location, location, path_exists, write_file
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
 from homing.collection.storage.layout import UPLOADS
@@ -69,18 +69,13 @@ class UploadStore:
 
     def delete(self, path: Location) -> None:
         """Delete a file of the store, and its folder if that is then empty. Ignores files outside the store."""
-        if isinstance(path, Address):
-            if is_inside(path, self.folder):
-                with _as_collection_error(f"{path.name}: cannot be removed"):
-                    if path.exists():
-                        path.remove()
-            return
-        if isinstance(self.folder, Address) or not path.is_relative_to(self.folder):
+        if not f"{path}/".startswith(f"{self.folder}/"):
             return
         with _as_collection_error(f"{path.name}: cannot be removed"):
-            if os.path.lexists(path):
-                path.unlink()
-        self.remove_if_empty(path.parent)
+            if path_exists(path):
+                path.remove() if isinstance(path, Address) else path.unlink()
+        if isinstance(path, Path):
+            self.remove_if_empty(path.parent)
 
     def delete_unless_source(self, file: PhotoFile | MemoryPhoto, storage: Storage) -> None:
         """Delete a stored file that is no reference's source: its photo has another source, or is unreadable."""
@@ -132,11 +127,9 @@ def files_of(
         else:
             found += [photo] if isinstance(photo, FoundPhoto) else find_photos([photo])
     found = each_once(found)
-    if not in_memory:
-        yield found
-        return
-    with uploads.lock():
-        uploads.prepare()
+    with uploads.lock() if in_memory else nullcontext():
+        if in_memory:
+            uploads.prepare()
         try:
             for photo in in_memory:
                 uploads.save(photo)

@@ -88,10 +88,10 @@ class LanceTable:
         found = self.rows(["_rowid", *columns], where).to_pylist()
         return sorted(({**row, "id": row["_rowid"] + 1} for row in found), key=lambda row: cast(int, row["id"]))
 
-    def batches(self, columns: Sequence[str], where: str | None = None, size: int = 10_000) -> Iterator[Any]:
-        """Yield batches of the rows that match a filter, with these columns."""
+    def batches(self, columns: Sequence[str], size: int = 10_000) -> Iterator[Any]:
+        """Yield batches of all rows, with these columns."""
         with self.convert_errors("read"):
-            yield from self.dataset.scanner(columns=list(columns), filter=where, batch_size=size).to_batches()
+            yield from self.dataset.scanner(columns=list(columns), batch_size=size).to_batches()
 
     def insert_new(self, rows: Any, key: str) -> int | None:
         """Insert the rows whose key is new. Returns the version that added them, None if there were none."""
