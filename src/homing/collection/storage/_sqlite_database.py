@@ -66,6 +66,7 @@ class SqliteDatabase:
     """One SQLite file. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
+        """Open the file, or create it. Raises FormatError if it has another format version."""
         self._lock = threading.RLock()
         with ExitStack() as stack:
             try:
@@ -83,6 +84,9 @@ class SqliteDatabase:
                 self._database.execute("PRAGMA cache_size = -65536")
             except sqlite3.Error as error:
                 raise CollectionError(f"cannot open the catalog {path}: {error}") from error
+            ((version,),) = self._fetch_all("PRAGMA user_version")
+            if version:  # 0: a new catalog, or none, which the first query reports
+                refuse_other_format(path, version)
             stack.pop_all()
 
     def create_tables(self) -> None:
@@ -91,12 +95,6 @@ class SqliteDatabase:
             for statement in _SCHEMA.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-    def check_format(self, path: Path) -> None:
-        """Raise an error if the file has another format version."""
-        ((version,),) = self._fetch_all("PRAGMA user_version")
-        if version:  # 0: not a catalog, which the first query reports
-            refuse_other_format(path, version)
 
     def close(self) -> None:
         """Close the file."""

@@ -70,18 +70,12 @@ class SqliteStorage(SqliteRows):
 
     @classmethod
     def open(cls, root: Location, path: Location, parts: Parts, version: int | None) -> SqliteStorage:
-        """Open the catalog. Raises an error, without changes, if it has another format version."""
+        """Open the catalog."""
         if version is not None:
             raise NoVersionsError(root)
         if not (_folder(path) / CATALOG).is_file():
             raise CollectionError(f"{path} has no catalog.sqlite; restore it from a backup")
-        storage = cls(_folder(root), _folder(path), parts)
-        try:
-            storage.check_format(_folder(path) / CATALOG)
-        except CollectionError:
-            storage.close()
-            raise
-        return storage
+        return cls(_folder(root), _folder(path), parts)
 
     def reopen(self) -> SqliteStorage:
         """Open another connection: a query holds the lock of its own."""
