@@ -254,16 +254,6 @@ class MemoryStorage(Storage):
         counted = {state: states.count(cast(State, state)) for state in ("activated", "unchanged")}
         return {"photos": len(self._tables.photos), **counted}
 
-    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
-        """Record the files that are about to be written."""
-        now = format_time(datetime.now(timezone.utc))
-        with self._tables.lock:
-            for row in releases:
-                before = self._tables.releases.pop((row.photo, row.path, row.sha256), None)
-                if row.photo in self._tables.photos:
-                    stored = row._replace(written=before.written if before else 0, changed=now)
-                    self._tables.releases[row.photo, row.path, row.sha256] = stored
-
     def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
         """Mark planned files as written."""
         with self._tables.lock:
@@ -321,9 +311,13 @@ class MemoryStorage(Storage):
         return [row.id for row in rows]
 
     def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
-        """Record releases, replacing earlier ones of the same files."""
+        """Record releases, replacing earlier ones of the same files except that they are written."""
         with self._tables.lock:
-            self._tables.releases |= {(row.photo, row.path, row.sha256): row for row in rows}
+            for row in rows:
+                before = self._tables.releases.pop((row.photo, row.path, row.sha256), row)
+                if row.photo in self._tables.photos:
+                    stored = row._replace(written=max(before.written, row.written))
+                    self._tables.releases[row.photo, row.path, row.sha256] = stored
 
     def last_id(self) -> int:
         """The largest id ever assigned."""
