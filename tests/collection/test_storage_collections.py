@@ -202,12 +202,7 @@ def test_readers_see_additions_of_other_processes(stored: Collection, tmp_path: 
 
 def test_remove_ignores_impossible_ids(stored: Collection, tmp_path: Path) -> None:
     stored.add(tiny_photos(tmp_path / "photos", 1))
-    assert [each.state for each in stored.remove([0, -3, 10**30, 1])] == [
-        "removed",
-        "failed",
-        "failed",
-        "failed",
-    ]
+    assert [each.state for each in stored.remove([0, -3, 10**30, 1])] == ["removed", "failed", "failed", "failed"]
 
 
 @pytest.mark.slow

@@ -68,8 +68,7 @@ def search(
         str, typer.Option(help="In a migration: search the current, next or previous generation.")
     ] = "current",
     version: Annotated[
-        int | None,
-        typer.Option(min=1, help="In a Lance collection: search this version.", show_default="the latest"),
+        int | None, typer.Option(min=1, help="In a Lance collection: search this version.", show_default="the latest")
     ] = None,
     json: JsonFlag = False,
 ) -> None:

@@ -16,15 +16,7 @@ import numpy as np
 
 from homing._io.files import is_case_insensitive
 from homing._io.parallel import prefetch_map, thread_map
-from homing._io.paths import (
-    Address,
-    Location,
-    is_inside,
-    path_exists,
-    prepare_output_location,
-    stored_path,
-    write_file,
-)
+from homing._io.paths import Address, Location, is_inside, path_exists, prepare_output_location, stored_path, write_file
 from homing.activation import Activation, Recipe, activate_batch
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import (
