@@ -1,13 +1,6 @@
 """Codebooks: frozen quantizers that determine the codes in an index."""
 
-from homing.codebooks.bundled import (
-    CodebookLike,
-    Distractors,
-    available,
-    bundled_distractors,
-    has_distractors,
-    load,
-)
+from homing.codebooks.bundled import CodebookLike, Distractors, available, bundled_distractors, has_distractors, load
 from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
 

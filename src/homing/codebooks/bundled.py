@@ -24,7 +24,7 @@ _DISTRACTORS_SUFFIX = ".distractors"
 
 @dataclass(frozen=True)
 class Distractors:
-    """Distractors: codes (N, bytes) of unrelated photos, of COCO train2017 and their image ids there (N,)."""
+    """Distractors: codes (N, bytes) of unrelated photos, those of COCO train2017, and their image ids there (N,)."""
 
     codes: np.ndarray
     coco_ids: np.ndarray

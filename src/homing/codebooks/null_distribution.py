@@ -115,7 +115,8 @@ class PairDistances:
         farther = np.quantile(others[np.isfinite(others)], shares) if len(shares) else shares
         distances = np.maximum.accumulate(np.concatenate([nearest[ranks], farther]).astype(np.float64))
         shares = np.concatenate([(ranks + 1) / pairs, shares])
-        distances, shares = _distinct(distances, shares)
+        last = np.append(np.diff(distances) > 0, True)  # each distance once, with its largest share
+        distances, shares = distances[last], shares[last]
         return cls(distances, shares, _shapes(blocks, distances, shares))
 
     def cdf(self, distances: np.ndarray) -> np.ndarray:
@@ -228,12 +229,6 @@ class NullDistribution:
         """The null distribution in the tensors of a codebook's file."""
         code, descriptor = (PairDistances(*tensors[f"null_distribution.{name}"]) for name in ("code", "descriptor"))
         return cls(code, descriptor)
-
-
-def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distances without repetition, each with its largest share."""
-    last = np.append(np.diff(distances) > 0, True)
-    return distances[last], shares[last]
 
 
 def _area(x: np.ndarray, y: np.ndarray) -> float:

@@ -32,11 +32,9 @@ class Extractor(Protocol):
 
     def __call__(self, images: Tensor) -> Tensor:
         """Descriptors of a batch of any one size; gradients reach the pixels."""
-        ...
 
     def resize(self, image: Tensor) -> Tensor:
         """Resize one (3, H, W) image to the network's input (3, size, size)."""
-        ...
 
 
 class NetworkExtractor:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -42,29 +45,20 @@ def _pairs(network: nn.Module, example: Tensor, norms: tuple[type[nn.Module], ..
     """The names of convolutions and of the norms that follow them; each is used once."""
     written: dict[int, str] = {}
     pairs: list[tuple[str, str]] = []
-    calls: dict[str, int] = {}
+    calls = Counter[str]()
     alive: list[Tensor] = []  # keeps ids of tensors unique during the run
 
-    def hook_for(name: str) -> Any:
-        def hook(module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
-            calls[name] = calls.get(name, 0) + 1
-            if isinstance(module, nn.Conv2d):
-                written[id(result)] = name
-                alive.append(result)
-            elif id(inputs[0]) in written:
-                pairs.append((written[id(inputs[0])], name))
+    def on_call(name: str, module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
+        calls[name] += 1
+        if isinstance(module, nn.Conv2d):
+            written[id(result)] = name
+            alive.append(result)
+        elif id(inputs[0]) in written:
+            pairs.append((written[id(inputs[0])], name))
 
-        return hook
-
-    hooks = [
-        module.register_forward_hook(hook_for(name))
-        for name, module in network.named_modules()
-        # Subclasses may do more than normalize.
-        if isinstance(module, nn.Conv2d) or type(module) in norms
-    ]
-    try:
+    with ExitStack() as hooks:
+        for name, module in network.named_modules():
+            if isinstance(module, nn.Conv2d) or type(module) in norms:  # subclasses may do more than normalize
+                hooks.enter_context(module.register_forward_hook(partial(on_call, name)))
         network(example)
-    finally:
-        for each in hooks:
-            each.remove()
     return [pair for pair in pairs if all(calls[name] == 1 for name in pair)]

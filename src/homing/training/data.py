@@ -165,9 +165,8 @@ class Pairs(Batches):
         if not self._mixup or not blend:
             return PairBatch(anchors, copies, None)
         blended = rng.random(self.count) < self._mixup
-        own_share = to_device(
-            np.where(blended, rng.uniform(MIN_OWN_SHARE, MAX_OWN_SHARE, self.count), 1).astype(np.float32), self.device
-        )
+        shares = np.where(blended, rng.uniform(MIN_OWN_SHARE, MAX_OWN_SHARE, self.count), 1)
+        own_share = to_device(shares.astype(np.float32), self.device)
         return PairBatch(anchors, torch.lerp(copies.roll(-1, 0), copies, own_share[:, None, None, None]), own_share)
 
     def _weakly_edited(self, originals: Views, rng: np.random.Generator) -> Tensor:
@@ -181,6 +180,5 @@ class Pairs(Batches):
     def held_out_pairs(self) -> Iterator[PairBatch]:
         """The held-out photos, whole, and fixed copies of them."""
         for originals, rng in self.held_out():
-            yield PairBatch(
-                originals.pixels, random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels, None
-            )
+            copies = random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels
+            yield PairBatch(originals.pixels, copies, None)

@@ -45,11 +45,9 @@ class Watermark(Protocol):
     @property
     def decoder(self) -> Extractor:
         """The decoder, which reads messages from copies."""
-        ...
 
     def changes(self, images: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
         """The change of each (3, H, W) image that hides its message, a row of (B, bits) bool, within the budget."""
-        ...
 
 
 def identifier(sha256: str, bits: int) -> Tensor:
