@@ -106,8 +106,7 @@ def share_bars(
         axes = canvas.subplots()
         bars(axes, shares)
         axes.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
-        axes.set_ylim(0, 1.02)
-        axes.set_ylabel(ylabel)
+        axes.set(ylim=(0, 1.02), ylabel=ylabel)
         axes.legend(ncols=len(shares), loc="lower left", bbox_to_anchor=(0, 1))
 
     return Figure(name=name, caption=caption, draw=draw, size=(8.0, 3.8))

@@ -38,8 +38,7 @@ def histograms_figure(name: str, recipes: Sequence[AnalyzedRecipe]) -> Figure:
             _histogram(axes, group, bins)
             axes.set_title(recipe)
         panels[0].legend(ncols=3, loc="lower left", bbox_to_anchor=(0.16, 1), borderaxespad=0)
-        panels[-1].set_xlim(left=0)
-        panels[-1].set_xlabel("squared distance to the code of the original, ‖· − q(x_o)‖²")
+        panels[-1].set(xlim=(0, None), xlabel="squared distance to the code of the original, ‖· − q(x_o)‖²")
 
     return Figure(
         name=name,
@@ -56,8 +55,7 @@ def _histogram(axes: matplotlib.axes.Axes, group: dict[str, np.ndarray], bins: n
         axes.hist(values, bins=bins.tolist(), density=True, histtype="stepfilled", alpha=0.35, color=color, label=name)
         axes.hist(values, bins=bins.tolist(), density=True, histtype="step", color=color, linewidth=1)
         axes.axvline(float(values.mean()), color=color, linestyle=(0, (4, 2)), linewidth=1.2)
-    axes.set_yticks([])
-    axes.set_ylabel("density")
+    axes.set(yticks=[], ylabel="density")
 
 
 def failures_figure(name: str, recipes: Sequence[AnalyzedRecipe]) -> Figure:

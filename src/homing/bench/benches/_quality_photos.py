@@ -134,11 +134,9 @@ def trade_off_figure(name: str, what: str, rows: Sequence[Row]) -> Figure:
                     low, high = ([row["interval"][side] for _, row in points] for side in (0, 1))
                     axes.fill_between(at, low, high, color=color[recipe], alpha=0.18, linewidth=0)
                 axes.plot(at, [height(row) for _, row in points], "o-", color=color[recipe], label=recipe)
-            axes.set_title(title)
-            axes.set_ylim(0, None if title.startswith("distance") else 1.03)
+            axes.set(title=title, xlabel="PSNR, dB", ylim=(0, None if title.startswith("distance") else 1.03))
             axes.locator_params(axis="x", integer=True, nbins=6)
             axes.invert_xaxis()
-            axes.set_xlabel("PSNR, dB")
         canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=len(recipes))
 
     return Figure(

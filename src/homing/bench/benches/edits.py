@@ -219,8 +219,6 @@ def _panel(axes: matplotlib.axes.Axes, sweeps: Sequence[Sweep], color: dict[str,
         axes.fill_between(strengths, lows, highs, color=line, alpha=0.18, linewidth=0)
         axes.plot(strengths, [row["recall"] for row in sweep.rows], "o-", color=line, label=sweep.line.recipe)
     family = sweeps[0].family
-    axes.set_title(family)
-    axes.set_xlabel(_STRENGTH[family])
-    axes.set_ylim(0, 1.03)
+    axes.set(title=family, xlabel=_STRENGTH[family], ylim=(0, 1.03))
     if family in _TICKS:
         axes.set_xticks(_TICKS[family])

@@ -244,9 +244,7 @@ def _figure(name: str, codebook: str, rows: Sequence[Row]) -> Figure:
             axes.plot([], [], "s", color=color[recipe], label=recipe)
         for option, marker in markers.items():
             axes.plot([], [], marker, color="none", markeredgecolor="black", label=option)
-        axes.set_xscale("log")
-        axes.set_xlabel("codes and descriptors compared per query")
-        axes.set_ylabel("recall at rank 1")
+        axes.set(xscale="log", xlabel="codes and descriptors compared per query", ylabel="recall at rank 1")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
     return Figure(

@@ -258,8 +258,7 @@ class SpeedBench(Bench):
             axes.vlines([row["ms"] for row in rows], [end - 0.8 for end in ends], ends, "black", label="elapsed time")
             axes.set_yticks(bar_positions, [_name(row) for row in rows])
             axes.invert_yaxis()
-            axes.set_xlim(left=0)
-            axes.set_xlabel("ms per photo")
+            axes.set(xlim=(0, None), xlabel="ms per photo")
             axes.grid(visible=False, axis="y")
             axes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 
