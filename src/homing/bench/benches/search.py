@@ -118,7 +118,20 @@ class SearchBench(CodebookBench[None]):
                     search, costs = _search(run, released, copies, option)
                     baseline = baseline or search
                     self.searches.append(search)
-                    self.rows.append(_row(search, baseline, released, option, costs))
+                    self.rows.append(
+                        {
+                            **run.columns(recipe),
+                            "search": option.name,
+                            **vars(option),
+                            **recall_columns(LABELS, search.correct),
+                            "gain": float(search.correct.mean() - baseline.correct.mean()),
+                            "gain_interval": gain_interval(baseline.correct, search.correct),
+                            **costs,
+                            "passes": VARIANTS if option.variants else 1,
+                            "photos": len(released.files),
+                            "activated": len(released.qualities),
+                        }
+                    )
                     advance()
 
     def facts(self) -> Mapping[str, object]:
@@ -185,28 +198,6 @@ def _search(
             "milliseconds": references.search_ms(queries, _TOP_K, probes, probe_radius=radius, rerank=rerank),
         }
     return run.copy_search(released, PAPER, found, option.name), costs
-
-
-def _row(
-    search: CopySearch,
-    baseline: CopySearch,
-    released: ReleaseResult,
-    option: SearchOption,
-    costs: Mapping[str, float | None],
-) -> Row:
-    """Recall at rank 1 with one search option, its gain over the baseline, and its cost."""
-    return {
-        **search.run.columns(search.recipe),
-        "search": option.name,
-        **vars(option),
-        **recall_columns(LABELS, search.correct),
-        "gain": float(search.correct.mean() - baseline.correct.mean()),
-        "gain_interval": gain_interval(baseline.correct, search.correct),
-        **costs,
-        "passes": VARIANTS if option.variants else 1,
-        "photos": len(released.files),
-        "activated": len(released.qualities),
-    }
 
 
 def _gain(row: Row) -> str:
