@@ -68,10 +68,10 @@ def test_json_of_an_interrupted_job_has_what_was_done(photos: Path, tmp_path: Pa
         (tmp_path / f"{number}.png").write_bytes((photos / "camera.png").read_bytes() + bytes(number))
     with Collection.create(tmp_path / "c.homing") as made:
         made.add(tmp_path / "0.png")
-    with start_add(tmp_path, "0.png", "1.png", "--json", seconds=5) as job:
+    with start_add(tmp_path, "0.png", "1.png", "--json", seconds=8) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == "at work\n"
-        time.sleep(1)
+        time.sleep(3)  # the outcome of 0.png is reported by then
         job.send_signal(signal.SIGINT)
         output, errors = job.communicate(timeout=300)
     assert job.returncode == 130 and errors.endswith("run the same command to continue\n")
