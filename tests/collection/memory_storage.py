@@ -21,7 +21,6 @@ from homing.collection.references import (
     NewPhotos,
     Reference,
     ReferenceQuery,
-    Release,
     State,
     StoredReference,
     StoredRelease,
@@ -30,6 +29,7 @@ from homing.collection.references import (
     format_time,
     parse_time,
     to_float16,
+    to_release,
 )
 from homing.collection.storage import Storage, register_storage
 from homing.collection.storage.base import CHUNK, NoVersionsError
@@ -278,7 +278,7 @@ class MemoryStorage(Storage):
             if given == query.limit:
                 return
             given += 1
-            written = tuple(Release.of(each) for each in reversed(self._releases([row.id])) if each.written)
+            written = tuple(to_release(each) for each in reversed(self._releases([row.id])) if each.written)
             yield Reference(
                 id=row.id,
                 photo=row.source,

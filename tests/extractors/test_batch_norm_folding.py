@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from homing import extractors
-from homing.extractors.batch_norm_folding import fold_batch_norms
+from homing.extractors.base import fold_batch_norms
 
 
 @pytest.fixture

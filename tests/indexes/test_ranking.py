@@ -5,7 +5,7 @@ import pytest
 from tests.conftest import descriptors, train
 
 from homing.indexes import FaissIndex, full_distances, rerank
-from homing.indexes.ranking import merge
+from homing.indexes.base import merge
 
 VARIANTS = 4
 

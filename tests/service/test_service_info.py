@@ -9,7 +9,7 @@ from tests.service.conftest import Server
 
 import homing
 from homing.service import responses
-from homing.service.routes import page
+from homing.service.routes import status
 
 
 def test_health_and_readiness(server: Server) -> None:
@@ -79,12 +79,12 @@ def test_openapi_lists_every_route(server: Server) -> None:
 
 
 def test_page_files_are_served_with_etags(server: Server) -> None:
-    for name, file in page._page_files().items():
+    for name, file in status._page_files().items():
         answer = server.client.get(f"/page/{name}")
         assert answer.content == file.data and answer.headers["content-type"] == file.media_type
         again = server.client.get(f"/page/{name}", headers={"If-None-Match": answer.headers["etag"]})
         assert again.status_code == 304
-    assert server.client.get("/").content == page._page_files()["index.html"].data
+    assert server.client.get("/").content == status._page_files()["index.html"].data
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2Fapp.py", "%2e%2e/app.py", "__init__.py"])

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from homing import indexes
 from homing.bench.data import DescriptorSet, ReleasedPhoto, uncached_copies
 from homing.bench.scores import rank_of
 from homing.codebooks import Codebook
 from homing.collection import Collection, SearchResult
 from homing.edits import PAPER
-from homing.indexes import FaissIndex, ranking
 
 Probes = int | Literal["exact"]
 
@@ -64,7 +64,7 @@ class References:
     def __init__(self, codebook: Codebook, originals: Tensor, distractors: DescriptorSet, device: torch.device) -> None:
         self._originals, self._distractors, self._device = originals, distractors.descriptors, device
         self._codebook = codebook
-        self._index = FaissIndex(codebook)
+        self._index = indexes.FaissIndex(codebook)
         photos = len(originals)
         for start, rows in self._chunks():
             # Decoding and encoding again can end in another cell, so known codes are added as they are.
@@ -102,7 +102,7 @@ class References:
             distances, ids = self._index.search(chunk, min(rerank or k, len(self)), probes, probe_radius)
             if rerank is not None:
                 queries = chunk.view(len(chunk), -1, chunk.shape[-1]).numpy()
-                distances, ids = ranking.rerank(queries, distances, ids, self._descriptors)
+                distances, ids = indexes.rerank(queries, distances, ids, self._descriptors)
             return distances[:, :k], ids[:, :k]
 
         found = map(nearest, _query_chunks(descriptors))

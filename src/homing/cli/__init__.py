@@ -13,10 +13,8 @@ from homing.cli import (
     cluster,
     codebooks,
     collections,
-    demo,
     estimate,
     explain,
-    export,
     migrate,
     networks,
     photos,
@@ -51,13 +49,13 @@ app.command("list")(collections.list_references)
 app.command("info")(collections.info)
 app.command("migrate")(migrate.migrate)
 app.command("compact")(collections.compact)
-app.command("export")(export.export)
-app.command("import")(export.import_)
+app.command("export")(collections.export)
+app.command("import")(collections.import_)
 app.command("check")(collections.check)
 app.command("estimate")(estimate.estimate)
 app.command("codebooks")(codebooks.codebooks)
 app.command("recipes")(photos.recipes)
-app.command("demo")(demo.demo)
+app.command("demo")(bench.demo)
 app.add_typer(networks.extractors_app, name="extractors")
 app.add_typer(codebooks.app, name="codebook")
 app.add_typer(bench.app, name="bench")

@@ -109,10 +109,7 @@ def search(
     if json:
         print_json([_as_json(path, result) for path, result in results] + failures)
     else:
-        for path, result in results:
-            _print_result(path, result, options.max_false_match)
-        if results:
-            console.print(f"Searched {results[0][1].settings}.")
+        _print_results(results, options.max_false_match)
         if html is not None:
             console.print(f"The page: {html}")
         if failures:
@@ -148,6 +145,13 @@ def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
         "matches": [vars(match) | {"verdict": match.verdict} for match in result],
         "search": vars(result.settings),
     }
+
+
+def _print_results(results: list[tuple[Location, SearchResult]], max_false_match: float | None) -> None:
+    for query, result in results:
+        _print_result(query, result, max_false_match)
+    if results:
+        console.print(f"Searched {results[0][1].settings}.")
 
 
 def _print_result(query: Location, result: SearchResult, max_false_match: float | None) -> None:

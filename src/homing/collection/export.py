@@ -18,7 +18,7 @@ from homing._imports import load_extra
 from homing._io.files import atomic_folder, report_write_errors, write_atomically
 from homing._io.paths import Address, Location, is_inside
 from homing.codebooks import Codebook
-from homing.codebooks.arrays import as_arrays
+from homing.codebooks.codebook import as_arrays
 from homing.collection.references import StoredReference, StoredRelease
 from homing.collection.storage import Parts, Storage, create_storage
 from homing.collection.storage.base import CHUNK

@@ -75,11 +75,11 @@ class Release:
     """Why the photo is unchanged, or what was done to keep the budget."""
     time: datetime
 
-    @classmethod
-    def of(cls, row: StoredRelease) -> Release:
-        """A release as it is shown."""
-        names = ("path", "state", "sha256", "psnr", "ssim", "linf", "reason")
-        return cls(**{name: getattr(row, name) for name in names}, time=parse_time(row.changed))
+
+def to_release(row: StoredRelease) -> Release:
+    """A stored release as it is shown."""
+    names = ("path", "state", "sha256", "psnr", "ssim", "linf", "reason")
+    return Release(**{name: getattr(row, name) for name in names}, time=parse_time(row.changed))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from homing._tensors import compile_on_gpu, default_device, supports_bfloat16, tune_malloc
-from homing.extractors.batch_norm_folding import fold_batch_norms
 
 Color = tuple[float, float, float]
 IMAGENET_MEAN: Color = (0.485, 0.456, 0.406)
 IMAGENET_STD: Color = (0.229, 0.224, 0.225)
 _BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # powers of two: a batch that runs out of memory is halved
+_FOLDING_ERROR = 1e-4  # relative error of the output that is accepted when batch norms are folded
 
 
 @runtime_checkable
@@ -147,3 +151,54 @@ def _fingerprint(state: Mapping[str, Tensor], preprocessing: str) -> str:
         digest.update(key.encode())
         digest.update(state[key].detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+@torch.no_grad()
+def fold_batch_norms(network: nn.Module, example: Tensor) -> nn.Module:
+    """A copy with batch norms folded into convolutions, fewer passes; the network itself if nothing can be folded.
+
+    `example` (1, 3, S, S) is run through the network to see which norm follows which convolution.
+    """
+    if isinstance(network, torch.jit.ScriptModule) or not any(
+        isinstance(each, nn.Conv2d) for each in network.modules()
+    ):
+        return network
+    from timm.layers import BatchNormAct2d  # imports as slowly as PyTorch itself
+
+    pairs = _norms_after_convolutions(network, example, (nn.BatchNorm2d, BatchNormAct2d))
+    if not pairs:
+        return network
+    folded = copy.deepcopy(network)
+    for convolution, norm in pairs:
+        writer: Any = folded.get_submodule(convolution)
+        reader: Any = folded.get_submodule(norm)
+        folded.set_submodule(convolution, fuse_conv_bn_eval(writer, reader))
+        folded.set_submodule(norm, reader.act if isinstance(reader, BatchNormAct2d) else nn.Identity())
+    before, after = network(example), folded(example)
+    same = (before - after).norm() <= _FOLDING_ERROR * before.norm()
+    return folded if same else network  # the output of a convolution is also used elsewhere
+
+
+def _norms_after_convolutions(
+    network: nn.Module, example: Tensor, norms: tuple[type[nn.Module], ...]
+) -> list[tuple[str, str]]:
+    """The names of convolutions and of the norms that follow them; each is used once."""
+    written: dict[int, str] = {}
+    pairs: list[tuple[str, str]] = []
+    calls = Counter[str]()
+    alive: list[Tensor] = []  # keeps ids of tensors unique during the run
+
+    def on_call(name: str, module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
+        calls[name] += 1
+        if isinstance(module, nn.Conv2d):
+            written[id(result)] = name
+            alive.append(result)
+        elif id(inputs[0]) in written:
+            pairs.append((written[id(inputs[0])], name))
+
+    with ExitStack() as hooks:
+        for name, module in network.named_modules():
+            if isinstance(module, nn.Conv2d) or type(module) in norms:  # subclasses may do more than normalize
+                hooks.enter_context(module.register_forward_hook(partial(on_call, name)))
+        network(example)
+    return [pair for pair in pairs if all(calls[name] == 1 for name in pair)]

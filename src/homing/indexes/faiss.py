@@ -11,8 +11,7 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.errors import HomingError
-from homing.indexes.base import default_nprobe
-from homing.indexes.ranking import merge
+from homing.indexes.base import default_nprobe, merge
 from homing.indexes.stores import store_for
 
 # efSearch of HNSW graphs: FAISS's default of 16 misses results. About 0.2 milliseconds.

@@ -19,11 +19,10 @@ from torch import Tensor
 from homing._imports import load_extra
 from homing._io.parallel import prefetch_map
 from homing.codebooks import Codebook
-from homing.codebooks.arrays import as_arrays
+from homing.codebooks.codebook import as_arrays
 from homing.errors import CodebookError
-from homing.indexes.base import MAX_CODES_IN_MEMORY, default_nprobe
+from homing.indexes.base import MAX_CODES_IN_MEMORY, default_nprobe, merge
 from homing.indexes.faiss import FaissIndex
-from homing.indexes.ranking import merge
 
 CODE, VECTOR = "code", "vector"
 _NAME = "cells"  # name of the index in its dataset

@@ -16,7 +16,7 @@ from homing.collection import Collection
 from homing.service.auth import Keys
 from homing.service.limits import Limits
 from homing.service.responses import HANDLED, problem_response
-from homing.service.routes import activate, page, photos, search, status
+from homing.service.routes import activate, photos, search, status
 from homing.service.state import Service
 
 _CONTENT_SECURITY_POLICY = (
@@ -58,7 +58,7 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
         redoc_url=None,
     )
     app.state.service = service
-    for route in (status, search, photos, activate, page):
+    for route in (status, search, photos, activate):
         app.include_router(route.router)
     app.add_middleware(_HeadersMiddleware, service=service)
     return app

@@ -10,7 +10,7 @@ import pytest
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
-from homing.codebooks.arrays import as_arrays
+from homing.codebooks.codebook import as_arrays
 from homing.collection import Collection, check
 from homing.errors import CodebookError, CollectionError
 from homing.indexes.lance import drop_index

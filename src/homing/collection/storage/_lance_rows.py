@@ -24,6 +24,7 @@ from homing.collection.references import (
     folder_range,
     format_time,
     parse_time,
+    to_release,
 )
 from homing.collection.storage._lance_table import (
     CREATED,
@@ -245,7 +246,7 @@ class LanceRows(Storage):
         releases: dict[int, list[Release]] = {}
         for released in reversed(self._releases_of({row["sha256"]: row["id"] for row in rows})):
             if released.written:
-                releases.setdefault(released.photo, []).append(Release.of(released))
+                releases.setdefault(released.photo, []).append(to_release(released))
         found = [
             Reference(
                 id=row["id"],

@@ -21,6 +21,7 @@ from homing.collection.references import (
     folder_range,
     parse_time,
     to_float16,
+    to_release,
 )
 from homing.collection.storage._sqlite_database import SqliteDatabase
 from homing.collection.storage.base import CHUNK, Storage
@@ -157,7 +158,7 @@ class SqliteRows(SqliteDatabase, Storage):
                 " ORDER BY changed DESC, rowid DESC",
                 _json([row[0] for row in rows]),
             ):
-                releases.setdefault(row[0], []).append(Release.of(StoredRelease(*row)))
+                releases.setdefault(row[0], []).append(to_release(StoredRelease(*row)))
             for number, source, sha256, added, state in rows:
                 written = tuple(releases.get(number, ()))
                 time = parse_time(added)

@@ -1,21 +1,31 @@
-"""Health, metrics, the contents of the collection, and the progress of jobs."""
+"""The page, health, metrics, the contents of the collection, and the progress of jobs."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import APIRouter, HTTPException, Path, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from homing import __version__
 from homing.activation import RECIPES
 from homing.service.auth import Admin, Contributor, Searcher
-from homing.service.responses import problem_responses
+from homing.service.responses import etag_response, problem_responses
 from homing.service.schemas import Health, JobStatus, ServiceInfo
 from homing.service.state import ServiceDep
 
 router = APIRouter()
+_PAGE_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 
 
 @router.get("/healthz", summary="Liveness")
@@ -72,3 +82,36 @@ async def job(_: Contributor, service: ServiceDep, id: Annotated[str, Path(max_l
     found = service.jobs.find(id)
     state, outcomes = found.state, list(found.outcomes)  # in this order: a job that is done has all its outcomes
     return JobStatus.of(found, state=state, done=len(outcomes), outcomes=outcomes)
+
+
+@dataclass(frozen=True)
+class _PageFile:
+    data: bytes
+    media_type: str
+    tag: str
+
+
+@cache
+def _page_files() -> dict[str, _PageFile]:
+    """Files of the page by name, read once; only known types are served."""
+    found = {}
+    for file in files("homing.service").joinpath("page").iterdir():
+        kind = file.name.rpartition(".")[2]
+        if file.is_file() and kind in _PAGE_TYPES:
+            data = file.read_bytes()
+            found[file.name] = _PageFile(data, _PAGE_TYPES[kind], hashlib.sha256(data).hexdigest()[:32])
+    return found
+
+
+@router.get("/", include_in_schema=False)
+@router.get("/page/{name}", include_in_schema=False)
+async def page(request: Request, name: str = "index.html") -> Response:
+    """A file of the page; browsers revalidate it with its ETag."""
+    file = _page_files().get(name)
+    if file is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")
+
+    async def data() -> bytes:
+        return file.data
+
+    return await etag_response(request, file.tag, file.media_type, data, cache_control="no-cache")
