@@ -18,8 +18,8 @@ from homing._io.files import format_size, prepare_output_file, report_write_erro
 from homing._io.paths import Location
 from homing.collection import Match, Outcome, SearchResult
 from homing.collection.search import VERDICT_TEXTS, format_probability
+from homing.collection.sources import display_name
 from homing.collection.storage import Storage
-from homing.collection.uploads import display_name
 from homing.errors import HomingError, PhotoError, ran_out_of_memory
 from homing.explain import Explanation, load_recorded
 from homing.imaging import (

@@ -18,8 +18,8 @@ from homing._io.paths import location, stored_path
 from homing.bench.data import ReleasedPhoto
 from homing.bench.references import CollectionSearch, search_copies
 from homing.collection import Collection, Outcome
+from homing.collection.sources import display_name
 from homing.collection.storage.layout import UPLOADS
-from homing.collection.uploads import display_name
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.imaging import MAGNIFY, difference, embed, jnd_picture, render_page, to_image

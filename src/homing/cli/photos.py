@@ -114,7 +114,6 @@ def activate(
 
         homing activate holiday.homing photos/ --out released/ --report report.html
     """
-
     if bool(photos) == bool(state):
         raise HomingError("give either photos to activate or --state passive (all that are not activated yet)")
     keywords = prepare_activation(options, report) | {"processes": True}

@@ -223,10 +223,7 @@ class Searcher:
                 found = storage.descriptors(chosen)
                 sample = np.array([found[each][0] for each in chosen.tolist() if each in found], dtype=np.float32)
                 self._density_ratio = storage.codebook.null_distribution.density_ratio(sample)
-            except (
-                ValueError,
-                TypeError,
-            ) as error:  # from NumPy: descriptors of a different length than the codebook's
+            except (ValueError, TypeError) as error:  # from NumPy: descriptors of another length than the codebook's
                 raise _damaged(storage) from error
             self._measured_among = references
             return self._density_ratio

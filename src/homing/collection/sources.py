@@ -85,6 +85,11 @@ def _unknown(what: int | str | Location) -> Outcome:
     return Outcome(photo=text, state="failed", reason=reason)
 
 
+def display_name(source: str) -> str:
+    """The display name of a reference: its file name, without folders."""
+    return location(source).name
+
+
 def update_moved_source(storage: Storage, photo: int, path: Location) -> Location | None:
     """Set the source of a reference to this path if its file moved. Returns the old path, None if it did not move."""
     source, new = storage.source_and_state(photo)[0], stored_path(path)

@@ -153,8 +153,3 @@ def _as_collection_error(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise CollectionError(f"{what}: {error.strerror}") from error
-
-
-def display_name(source: str) -> str:
-    """The display name of a reference: its file name, without folders."""
-    return location(source).name

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from homing import collection, perception
 from homing.collection.search import Verdict, format_probability
-from homing.collection.uploads import display_name
+from homing.collection.sources import display_name
 from homing.errors import BusyError, HomingError, NotFoundError, TooLargeError, UnsupportedError
 
 STATUS_OF: dict[type[HomingError], int] = {

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from homing._io.paths import location
 from homing.activation import resolve_recipe
 from homing.collection import Outcome
-from homing.collection.uploads import display_name
+from homing.collection.sources import display_name
 from homing.errors import HomingError, NotFoundError
 from homing.explain import edit_results
 from homing.imaging import difference, encode_jpeg, encode_png, jnd_picture, to_image

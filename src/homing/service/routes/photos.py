@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from homing.collection.references import ReferenceQuery, State
-from homing.collection.uploads import display_name
+from homing.collection.sources import display_name
 from homing.imaging import encode_jpeg, make_thumbnail
 from homing.photo import PhotoFile
 from homing.service.auth import Admin, Caller, Contributor, Searcher
