@@ -11,7 +11,7 @@ from torch import Tensor
 
 from homing.edits import KINDS, Edit, Views, parse
 from homing.edits._views import homographies_between, warp
-from homing.edits.spatial import _homography
+from homing.edits.spatial import find_homography
 
 STRENGTHS = {
     "contrast": (0.5, 2.0),
@@ -25,7 +25,7 @@ STRENGTHS = {
     "shuffle": (0.1, 0.3),
     "rotation": (-70, 25),
     "crop": (0.3, 0.5),
-    "fragment": (0.3, 0.6),
+    "part": (0.3, 0.6),
     "resize": (0.1, 0.5),
     "aspect": (0.5, 2.0),
     "perspective": (30, 60),
@@ -224,7 +224,7 @@ def test_fragments_have_the_given_side_and_random_positions():
     ramp = ((torch.arange(SIDE) + 0.5) / SIDE).expand(SIDE, SIDE)
     position = torch.stack((ramp, ramp.T, ramp))
     many = Views(position.expand(64, -1, -1, -1), torch.ones(64))
-    result = KINDS["fragment"].edit_views(many, torch.full((64,), 0.4), seed()).pixels
+    result = KINDS["part"].edit_views(many, torch.full((64,), 0.4), seed()).pixels
     left, right = result[:, 0, :, 0].mean(dim=1), result[:, 0, :, -1].mean(dim=1)
     top, bottom = result[:, 1, 0].mean(dim=1), result[:, 1, -1].mean(dim=1)
     assert torch.allclose(right - left, torch.tensor(0.4), atol=0.01)
@@ -241,7 +241,7 @@ def test_homographies_equal_those_of_the_exact_edit():
     exact = image.transform(
         image.size,
         Image.Transform.PERSPECTIVE,
-        _homography(displaced * SIDE, corners * SIDE),
+        find_homography(displaced * SIDE, corners * SIDE),
         Image.Resampling.BILINEAR,
     )
     source, target = (torch.tensor(2 * points - 1, dtype=torch.float32)[None] for points in (displaced, corners))

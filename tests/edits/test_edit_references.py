@@ -127,7 +127,7 @@ def test_fragment_is_found_in_the_photo():
     image = Image.fromarray(np.stack([column, row, 0 * row], axis=2).astype(np.uint8))
     positions = set()
     for seed in range(20):
-        part = np.asarray(parse("fragment-0.4")(image, seed=seed))
+        part = np.asarray(parse("part-0.4")(image, seed=seed))
         left, top, _ = part[0, 0].tolist()
         assert part.shape == (80, 100, 3)
         assert np.array_equal(part, np.asarray(image)[top : top + 80, left : left + 100])

@@ -36,7 +36,7 @@ def test_no_family_is_sampled_twice(sequences):
 def test_crop_comes_first_and_palette_last(sequences):
     for sequence in sequences:
         names = [edit.name for edit in sequence]
-        assert "fragment" not in names[1:]
+        assert "part" not in names[1:]
         assert "palette" not in names[:-1]
 
 

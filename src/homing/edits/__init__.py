@@ -10,16 +10,20 @@ from pkgutil import iter_modules
 
 from homing._imports import load_entry_points
 from homing.edits._registry import KINDS, Edit, Kind, edit, parse
+from homing.edits._surroundings import Surroundings
 from homing.edits._views import Views
+from homing.edits._wild import WILD as _WILD
 from homing.edits.mixed import Ranges, random_edits, sample_edits
 
 __all__ = [
     "KINDS",
     "PAPER",
     "SWEEPS",
+    "WILD",
     "Edit",
     "Kind",
     "Ranges",
+    "Surroundings",
     "Views",
     "edit",
     "parse",
@@ -53,6 +57,9 @@ _PAPER = """
 """
 PAPER: tuple[Edit, ...] = tuple(parse(label) for label in _PAPER.split())
 """The fourteen edits of the paper's Table 1, in the order of the table's columns."""
+
+WILD: tuple[Edit, ...] = tuple(parse(label) for label in _WILD["labels"])
+"""Thirteen edits that people make: fragments, pages, collages, photos of screens. Frozen in `data/wild.toml`."""
 
 SWEEPS: dict[str, tuple[Edit, ...]] = {
     "rotation": _sweep("rotation", range(-90, 91, 10)),

@@ -1,7 +1,7 @@
 """Templates: drawings that differentiable edits lay over or around photos.
 
-The exact edits text, emoji, meme and screenshot draw on blank images once; their differentiable versions composite
-these templates with photos.
+The exact edits text, emoji, sticker, overlay-text, meme, screenshot and page draw on blank images once; their
+differentiable versions composite these templates with photos.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from PIL import Image
 from torch import Tensor
 
 from homing._tensors import cached_tensor
-from homing.edits._registry import Edit
-from homing.edits._views import Views, affine, warp
-from homing.edits.mixed import RANGES
+from homing.edits._registry import KINDS, Edit
+from homing.edits._views import Views, into_boxes, warp
 
 COUNT = 512
 """Number of templates of each edit: dozens nearly fit any photo and strength, too many for a network to memorize."""
 
 SUPERSAMPLING = 2
 """Templates are drawn this many times larger than the views, because letters have a smallest size."""
+
+RANGES = {"text": (0.1, 0.3), "emoji": (0.4, 0.8), "sticker": (0.1, 0.6), "page": (10, 60)}
+"""Strengths of the templates."""
 
 MISFIT_TOLERANCE = 0.5
 """Largest misfit of a chosen template beyond that of the best fitting one, as a fraction of the range."""
@@ -64,21 +66,29 @@ class Templates:
         return (pixels * self.transparency[number].to(pixels) + self.color[number].to(pixels)) / 255
 
 
-def draw_over(name: str, views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+def draw_over(name: str, views: Views, strength: Tensor | None, generator: torch.Generator) -> Views:
     """Draw over the photos, which stay in place."""
-    templates, span = draw_templates(name, views.side, views.pixels.device), RANGES[name]
-    assert span is not None, name
-    number = templates.choose(views.ratio, (strength - span[0]) / (span[1] - span[0]), generator)
+    templates = draw_templates(name, views.side, views.pixels.device)
+    number = templates.choose(views.ratio, _fraction(name, strength), generator)
     return Views(templates.composite(number, views.pixels), views.ratio)
 
 
-def draw_around(name: str, views: Views, generator: torch.Generator, samples: int = 1) -> Views:
-    """Draw around the photos, which move into the window."""
+def draw_around(
+    name: str, views: Views, strength: Tensor | None, generator: torch.Generator, samples: int = 1
+) -> Views:
+    """Draw around the photos, which are put into the window."""
     templates = draw_templates(name, views.side, views.pixels.device)
-    number = templates.choose(views.ratio, None, generator)
+    number = templates.choose(views.ratio, _fraction(name, strength), generator)
     # `transparency` already fades at the window's border; black from outside would darken it twice.
     warped = warp(views.pixels, templates.window[number], outside="border", samples=samples)
     return Views(templates.composite(number, warped), templates.ratio[number])
+
+
+def _fraction(name: str, strength: Tensor | None) -> Tensor | None:
+    if strength is None:
+        return None
+    low, high = RANGES[name]
+    return (strength - low) / (high - low)
 
 
 @cached_tensor
@@ -90,7 +100,7 @@ def draw_templates(name: str, side: int, device: torch.device) -> Templates:
     fractions = np.linspace(0, 1, COUNT)
     blacks, whites, boxes, ratios = [], [], [], []
     for number, (fit, fraction) in enumerate(zip(photo_ratios, fractions, strict=True)):
-        edit = Edit(name, None if span is None else span[0] + fraction * (span[1] - span[0]))
+        edit = Edit(name, None if span is None else _strength(name, span[0] + fraction * (span[1] - span[0])))
         size = round(SUPERSAMPLING * side * math.sqrt(fit)), round(SUPERSAMPLING * side / math.sqrt(fit))
         black, white = (edit(Image.new("RGB", size, blank), seed=number) for blank in ("black", "white"))
         boxes.append(_find_window(black, white))
@@ -103,11 +113,15 @@ def draw_templates(name: str, side: int, device: torch.device) -> Templates:
     return Templates(
         color=color.to(device),
         transparency=transparency.to(device),
-        window=_window_homographies(torch.tensor(boxes)).to(device),
+        window=into_boxes(torch.tensor(boxes, dtype=torch.float32)).to(device),
         photo_ratio=torch.tensor(photo_ratios, dtype=torch.float32, device=device),
         ratio=torch.tensor(ratios, device=device),
         fraction=torch.tensor(fractions, dtype=torch.float32, device=device),
     )
+
+
+def _strength(name: str, strength: float) -> float:
+    return round(strength) if KINDS[name].whole else strength
 
 
 def _squash(image: Image.Image, side: int) -> Tensor:
@@ -121,11 +135,3 @@ def _find_window(black: Image.Image, white: Image.Image) -> tuple[float, ...]:
     columns, rows = np.flatnonzero(shows.any(axis=0)), np.flatnonzero(shows.any(axis=1))
     right, bottom = columns[-1] + 1, rows[-1] + 1
     return columns[0] / black.width, rows[0] / black.height, right / black.width, bottom / black.height
-
-
-def _window_homographies(boxes: Tensor) -> Tensor:
-    """Homographies (N, 3, 3) from boxes (N, 4) in fractions of the sides: each maps its box to the whole square."""
-    left, top, right, bottom = (2 * boxes.float() - 1).unbind(-1)
-    across, down = 2 / (right - left), 2 / (bottom - top)
-    zero = torch.zeros_like(left)
-    return affine(across, zero, -across * (left + right) / 2, zero, down, -down * (top + bottom) / 2)

@@ -6,11 +6,14 @@ Homographies are in coordinates relative to the center: the left and top borders
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor
 
 
@@ -38,6 +41,16 @@ class Views:
     def side(self) -> int:
         """Side of the squares in pixels."""
         return self.pixels.shape[-1]
+
+
+def edit_image(
+    function: Callable[[Views, torch.Generator], Views], image: Image.Image, rng: np.random.Generator
+) -> Image.Image:
+    """Apply a differentiable edit that only changes values, and needs no square, to an image at its own size."""
+    pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None].float() / 255
+    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    result = function(Views(pixels, torch.tensor([image.width / image.height])), generator).pixels
+    return Image.fromarray((255 * result[0].clamp(0, 1)).round().byte().permute(1, 2, 0).numpy())
 
 
 def apply_separable(pixels: Tensor, matrices: Tensor) -> Tensor:
@@ -77,6 +90,28 @@ def scaling(across: Tensor, down: Tensor) -> Tensor:
     """Scalings (B, 3, 3) about the center, from factors (B,)."""
     zero = torch.zeros_like(across)
     return affine(across, zero, zero, zero, down, zero)
+
+
+def into_boxes(boxes: Tensor) -> Tensor:
+    """Homographies (B, 3, 3) from boxes (B, 4), left, top, right and bottom in fractions of the sides.
+
+    Each maps its box to the whole square.
+    """
+    left, top, right, bottom = (2 * boxes - 1).unbind(-1)
+    across, down = 2 / (right - left), 2 / (bottom - top)
+    zero = torch.zeros_like(left)
+    return affine(across, zero, -across * (left + right) / 2, zero, down, -down * (top + bottom) / 2)
+
+
+def paste(pixels: Tensor, onto: Tensor, place: Tensor, cut: Tensor | None = None) -> Tensor:
+    """Paste photos (B, 3, S, S) onto pictures of that shape.
+
+    The homographies `place` map each photo's place to the whole square, and `cut` maps the square to the part of the
+    photo that is shown.
+    """
+    mask = warp(torch.ones_like(pixels[:, :1]), place, samples=3)
+    shown = warp(pixels, place if cut is None else cut @ place, outside="border", samples=3)
+    return torch.lerp(onto, shown, mask)
 
 
 def homographies_between(source: Tensor, target: Tensor) -> Tensor:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 from torch import Tensor
 
 from homing.edits._registry import edit
-from homing.edits._views import Views
+from homing.edits._views import Views, edit_image
+from homing.edits._wild import WILD, draws, normal, uniform
 
 
 def luma(pixels: Tensor) -> Tensor:
@@ -89,3 +91,29 @@ def grayscale(image: Image.Image) -> Image.Image:
 @grayscale.differentiable
 def _grayscale(views: Views) -> Views:
     return Views(luma(views.pixels).expand_as(views.pixels), views.ratio)
+
+
+@edit("color")
+def filter_(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Grade the colors as a photo app does: saturation, contrast, gamma, tinted shadows and lights, a vignette."""
+    return edit_image(_filter, image, rng)
+
+
+@filter_.differentiable
+def _filter(views: Views, generator: torch.Generator) -> Views:
+    def value(key: str) -> Tensor:
+        return draws(views, "filter", key, generator)[:, None, None, None]
+
+    settings = WILD["filter"]
+    gray = (uniform(views, generator) < settings["gray-share"])[:, None, None, None]
+    pixels, light = views.pixels, luma(views.pixels)
+    pixels = light + torch.where(gray, 0, value("saturation")) * (pixels - light)
+    pixels = 0.5 + value("contrast") * (pixels - 0.5)
+    pixels = pixels.clamp(1e-3, 1) ** value("gamma")
+    for share in (1 - light, light):  # shadows, then lights
+        pixels = pixels + settings["tint"] * normal(views, 3, 1, 1, generator=generator) * share
+    fade = value("fade")
+    pixels = fade + (1 - fade) * pixels
+    down, across = (torch.linspace(-1, 1, side, device=pixels.device) for side in pixels.shape[-2:])
+    radius = (down[:, None].square() + across.square()) / 2
+    return Views(pixels * (1 - value("vignette") * radius), views.ratio)

@@ -1,4 +1,4 @@
-"""The JPEG edit; differentiable with the steps and tables of libjpeg, and straight-through rounding."""
+"""The JPEG edits; differentiable with the steps and tables of libjpeg, and straight-through rounding."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from homing._tensors import cached_tensor
 from homing.edits._registry import edit
 from homing.edits._views import Views
+from homing.edits._wild import WILD
 from homing.edits.color import luma
 
 LUMINANCE_TABLE = (
@@ -62,6 +63,24 @@ def _jpeg(views: Views, strength: Tensor) -> Views:
     green = (y - 0.299 * red - 0.114 * blue) / 0.587
     coded = torch.cat((red, green, blue), dim=1)[..., : views.side, : views.side]
     return Views(coded / 255, views.ratio)
+
+
+@edit("pixel")
+def thumbnail(image: Image.Image) -> Image.Image:
+    """Shrink to 160 pixels on the longer side, and encode as JPEG of quality 30."""
+    small, side = image.copy(), WILD["thumbnail"]["long-side"]
+    small.thumbnail((side, side), Image.Resampling.BICUBIC)
+    return jpeg.function(small, WILD["thumbnail"]["quality"])
+
+
+@thumbnail.differentiable
+def _thumbnail(views: Views) -> Views:
+    """Shrink both sides to 160 pixels, or to less if the views are smaller, and back."""
+    side = min(views.side, WILD["thumbnail"]["long-side"])
+    small = F.interpolate(views.pixels, (side, side), mode="bilinear", antialias=True, align_corners=False)
+    quality = torch.full_like(views.ratio, WILD["thumbnail"]["quality"])
+    coded = _jpeg(Views(small, views.ratio), quality).pixels
+    return Views(F.interpolate(coded, views.pixels.shape[-2:], mode="bilinear", align_corners=False), views.ratio)
 
 
 def _quantize(plane: Tensor, quality: Tensor, steps: QuantizationTable) -> Tensor:

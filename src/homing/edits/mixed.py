@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
 from homing._tensors import to_device
 from homing.edits._registry import KINDS, Edit, edit
@@ -33,7 +34,7 @@ RANGES: Ranges = {
     "edges": None,
     "pixelate": (0.2, 0.5),
     "shuffle": (0.1, 0.3),
-    "fragment": (0.3, 0.6),
+    "part": (0.3, 0.6),
     "flip": None,
     "aspect": (0.5, 2.0),
     "screenshot": None,
@@ -44,7 +45,7 @@ RANGES: Ranges = {
 """Edits that can be sampled, each with the range of its strength."""
 
 UNIFORM: Weights = {}
-CROPS = ("crop", "fragment")
+CROPS = ("crop", "part", "fragment", "rotated-fragment")
 
 
 def _sort_key(name: str) -> tuple[bool, bool]:
@@ -96,10 +97,12 @@ def random_edits(
     edit_weights: Weights = UNIFORM,
     family_weights: Weights = UNIFORM,
     counts: Sequence[float] = COUNTS,
+    surroundings: Tensor | None = None,
 ) -> Views:
     """Apply random differentiable edits to each photo; photos of a batch share only the order of the edits.
 
-    `counts` are the probabilities of one edit, two, and so on.
+    `counts` are the probabilities of one edit, two, and so on. `surroundings` (N, 3, S, S) are pictures around the
+    photos in collages and the like, drawn ones by default.
     """
     chosen = _choose_edits(len(views.pixels), ranges, rng, edit_weights, family_weights, counts)
     order = sorted(rng.permutation(list(ranges)).tolist(), key=_sort_key)
@@ -112,7 +115,7 @@ def random_edits(
         rows = to_device(numbers, device)
         span = ranges[name]
         strength = None if span is None else to_device(_strengths(name, span, len(numbers), rng), device)
-        edited = KINDS[name].edit_views(views[rows], strength, generator)
+        edited = KINDS[name].edit_views(views[rows], strength, generator, surroundings)
         views = Views(views.pixels.index_copy(0, rows, edited.pixels), views.ratio.index_copy(0, rows, edited.ratio))
     return views
 

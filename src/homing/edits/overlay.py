@@ -1,4 +1,4 @@
-"""Edits that draw an emoji, a text or the caption of a meme over or above a photo."""
+"""Edits that draw an emoji, a sticker, a text or the caption of a meme over or above a photo."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from homing.edits._assets import draw_emoji, draw_writing, load_font, texts
+from homing.edits._assets import draw_emoji, draw_writing, load_font, manifest, texts
 from homing.edits._registry import edit
 from homing.edits._templates import draw_around, draw_over
 from homing.edits._views import Views
+from homing.edits._wild import WILD, draw
 
 SMALLEST = 6
 """Height of letters in pixels, at least: smaller ones cannot be read."""
@@ -78,6 +79,91 @@ def _text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     return draw_over("text", views, strength, generator)
 
 
+@edit("overlay", bounds=(0.01, 1.0))
+def sticker(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
+    """Paste an opaque sticker, tilted, at a random position; its side is this fraction of the photo's shorter side."""
+    side = max(8, round(strength * min(image.size)))
+    picture = (
+        draw_emoji(rng).resize((side, side), Image.Resampling.BICUBIC) if rng.random() < 0.5 else _badge(rng, side)
+    )
+    picture = picture.rotate(draw(rng, "sticker", "degrees"), Image.Resampling.BICUBIC)
+    position = tuple(round((whole - side) * rng.random()) for whole in image.size)
+    result = image.copy()
+    result.paste(picture, (position[0], position[1]), picture)
+    return result
+
+
+@sticker.differentiable
+def _sticker(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    return draw_over("sticker", views, strength, generator)
+
+
+def _badge(rng: np.random.Generator, side: int) -> Image.Image:
+    """A disc or a rounded square in one color, with a few words on it."""
+    badge = Image.new("RGBA", (side, side))
+    pencil = ImageDraw.Draw(badge)
+    hue, dark = int(rng.integers(360)), bool(rng.random() < 0.5)
+    radius = side // 2 if rng.random() < 0.5 else side // 6
+    fill = f"hsl({hue}, 75%, {30 if dark else 75}%)"
+    pencil.rounded_rectangle((0, 0, side - 1, side - 1), radius, fill=fill)
+    font = load_font(_latin(rng), max(SMALLEST, side // 6))
+    lines = wrap(str(rng.choice(texts("phrases"))), font, 0.75 * side)
+    pencil.multiline_text(
+        (side / 2, side / 2),
+        "\n".join(lines),
+        fill="white" if dark else "black",
+        font=font,
+        anchor="mm",
+        align="center",
+    )
+    return badge
+
+
+def _latin(rng: np.random.Generator) -> str:
+    """The file of a random Latin font."""
+    fonts = manifest().latin
+    return fonts[int(rng.integers(len(fonts)))]
+
+
+@edit("overlay")
+def overlay_text(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Write one to four lines on the photo, outlined or on a translucent band."""
+    settings = WILD["overlay-text"]
+    size = max(SMALLEST, round(draw(rng, "overlay-text", "size") * min(image.size)))
+    font = load_font(_latin(rng), size)
+    sentences = texts("captions") + texts("sentences") + texts("headlines") + texts("phrases")
+    low, high = settings["lines"]
+    lines = wrap(" ".join(rng.choice(sentences, 3)), font, 0.9 * image.width)[: int(rng.integers(low, high + 1))]
+    text, high = "\n".join(lines), LEADING * size * len(lines)
+    y = (0.5 * size + rng.random() * max(0.0, image.height - high - size)) + high / 2
+    dark = bool(rng.random() < 0.5)
+    ink, paper = ("black", "white") if dark else ("white", "black")
+    if rng.random() < 0.4:
+        ink = f"hsl({int(rng.integers(360))}, 90%, {30 if dark else 70}%)"
+    result = image.copy()
+    band = rng.random() < settings["band-share"]
+    if band:
+        box = (0, max(0, round(y - high / 2 - 0.3 * size)), image.width, round(y + high / 2 + 0.3 * size))
+        result.paste(paper, box, Image.new("L", (box[2] - box[0], box[3] - box[1]), int(rng.integers(90, 230))))
+    ImageDraw.Draw(result).multiline_text(
+        (image.width / 2, y),
+        text,
+        fill=ink,
+        font=font,
+        anchor="mm",
+        align="center",
+        spacing=(LEADING - 1) * size,
+        stroke_width=0 if band else max(1, size // 14),
+        stroke_fill=paper,
+    )
+    return result
+
+
+@overlay_text.differentiable
+def _overlay_text(views: Views, generator: torch.Generator) -> Views:
+    return draw_over("overlay-text", views, None, generator)
+
+
 @edit("overlay")
 def meme(image: Image.Image, rng: np.random.Generator) -> Image.Image:
     """Add a white bar with a bold black caption above the photo."""
@@ -97,7 +183,7 @@ def meme(image: Image.Image, rng: np.random.Generator) -> Image.Image:
 
 @meme.differentiable
 def _meme(views: Views, generator: torch.Generator) -> Views:
-    return draw_around("meme", views, generator)
+    return draw_around("meme", views, None, generator)
 
 
 def wrap(text: str, font: Font, width: float) -> list[str]:

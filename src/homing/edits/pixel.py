@@ -47,10 +47,10 @@ def _smooth(pixels: np.ndarray, weights: np.ndarray, axis: int) -> np.ndarray:
 
 @blur.differentiable
 def _blur(views: Views, strength: Tensor) -> Views:
-    return Views(apply_separable(views.pixels, _gaussian_matrices(strength, views.side)), views.ratio)
+    return Views(apply_separable(views.pixels, gaussian_matrices(strength, views.side)), views.ratio)
 
 
-def _gaussian_matrices(sigma: Tensor, side: int) -> Tensor:
+def gaussian_matrices(sigma: Tensor, side: int) -> Tensor:
     """Matrices (B, S, S) that blur by each sigma (B,), with the taps of the exact edit and mirrored borders.
 
     A kernel wider than the photo is truncated.

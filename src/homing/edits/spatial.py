@@ -12,6 +12,7 @@ from torch import Tensor
 from homing._tensors import cached_tensor
 from homing.edits._registry import edit
 from homing.edits._views import Views, affine, apply_separable, homographies_between, scaling, warp
+from homing.edits._wild import draw, draw_ratio, draw_ratios, draws, uniform
 
 
 def _cut(image: Image.Image, side: float, across: float, down: float) -> Image.Image:
@@ -56,19 +57,82 @@ def _crop(views: Views, strength: Tensor) -> Views:
 
 
 @edit("spatial", bounds=(0.01, 1.0), neutral=1.0)
-def fragment(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
+def part(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
     """Crop at a random position; this fraction of each side remains."""
     return _cut(image, strength, rng.random(), rng.random())
 
 
-@fragment.differentiable
-def _fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+@part.differentiable
+def _part(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     center = 2 * torch.rand((2, len(views)), generator=generator, device=strength.device, dtype=strength.dtype) - 1
     across, down = (1 - strength) * center
     zero = torch.zeros_like(strength)
     cut = affine(strength, zero, across, zero, strength, down)
     # With black outside, the outermost half pixel would fade after magnification.
     return Views(warp(views.pixels, cut, outside="border"), views.ratio)
+
+
+@edit("spatial", bounds=(1, 100), neutral=100, whole=True)
+def fragment(image: Image.Image, strength: int, rng: np.random.Generator) -> Image.Image:
+    """Crop a rectangle of this percentage of the area, anywhere, of half to twice the photo's aspect ratio."""
+    stretch, area = math.sqrt(draw_ratio(rng, "fragment")), strength / 100
+    across = min(1.0, max(area, math.sqrt(area) * stretch))
+    width, height = _scaled(image, across, area / across)
+    left, top = (round((whole - size) * rng.random()) for whole, size in zip(image.size, (width, height), strict=True))
+    return image.crop((left, top, left + width, top + height))
+
+
+@fragment.differentiable
+def _fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    stretch, area = draw_ratios(views, "fragment", generator).sqrt(), strength / 100
+    across = (area.sqrt() * stretch).maximum(area).clamp_max(1)
+    down = area / across
+    x, y = (2 * uniform(views, generator) - 1 for _ in range(2))
+    zero = torch.zeros_like(across)
+    cut = affine(across, zero, (1 - across) * x, zero, down, (1 - down) * y)
+    return Views(warp(views.pixels, cut, outside="border"), views.ratio * across / down)
+
+
+@edit("spatial", bounds=(1, 100), whole=True)
+def rotated_fragment(image: Image.Image, strength: int, rng: np.random.Generator) -> Image.Image:
+    """Crop a tilted rectangle of this percentage of the area, anywhere, and smaller where it would leave the photo."""
+    ratio, angle = draw_ratio(rng, "rotated-fragment"), math.radians(draw(rng, "rotated-fragment", "degrees"))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    high = math.sqrt(strength / 100 * image.width * image.height / ratio)
+    bounds = high * (ratio * cosine + abs(sine)), high * (ratio * abs(sine) + cosine)
+    high *= min(1.0, image.width / bounds[0], image.height / bounds[1])
+    bounds = high * (ratio * cosine + abs(sine)), high * (ratio * abs(sine) + cosine)
+    x, y = (size / 2 + (rng.random() - 0.5) * (size - bound) for size, bound in zip(image.size, bounds, strict=True))
+    width, height = max(1, round(high * ratio)), max(1, round(high))
+    corner = x - cosine * width / 2 + sine * height / 2, y - sine * width / 2 - cosine * height / 2
+    return image.transform(
+        (width, height),
+        Image.Transform.AFFINE,
+        (cosine, -sine, corner[0], sine, cosine, corner[1]),
+        Image.Resampling.BICUBIC,
+    )
+
+
+@rotated_fragment.differentiable
+def _rotated_fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    # The photo is `views.ratio` wide and 1 high.
+    ratio = draw_ratios(views, "rotated-fragment", generator)
+    angle = draws(views, "rotated-fragment", "degrees", generator).deg2rad()
+    cosine, sine = angle.cos(), angle.sin()
+    high = (strength / 100 * views.ratio / ratio).sqrt()
+    wide_bound, high_bound = ratio * cosine + sine.abs(), ratio * sine.abs() + cosine
+    high = high.minimum(views.ratio / wide_bound).minimum(1 / high_bound)
+    x, y = (2 * uniform(views, generator) - 1 for _ in range(2))
+    across, down = high * ratio / views.ratio, high
+    cut = affine(
+        cosine * across,
+        -sine * high / views.ratio,
+        x * (1 - high * wide_bound / views.ratio),
+        sine * high * ratio,
+        cosine * down,
+        y * (1 - high * high_bound),
+    )
+    return Views(warp(views.pixels, cut, outside="border"), ratio)
 
 
 @edit("spatial", bounds=(0.01, 4.0), neutral=1.0)
@@ -142,7 +206,7 @@ def perspective(image: Image.Image, strength: int, rng: np.random.Generator) -> 
     corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
     # Offsets below a quarter of a side keep the quadrilateral convex.
     shifted = corners + np.clip(rng.normal(0, strength / 1000, (4, 2)), -0.24, 0.24)
-    coefficients = _homography(shifted * image.size, corners * image.size)
+    coefficients = find_homography(shifted * image.size, corners * image.size)
     return image.transform(image.size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC)
 
 
@@ -155,7 +219,7 @@ def _perspective(views: Views, strength: Tensor, generator: torch.Generator) -> 
     return Views(warp(views.pixels, homographies_between(corners + 2 * wander, corners)), views.ratio)
 
 
-def _homography(source: np.ndarray, target: np.ndarray) -> list[float]:
+def find_homography(source: np.ndarray, target: np.ndarray) -> list[float]:
     """Coefficients a..h with target = (ax + by + c, dx + ey + f) / (gx + hy + 1), from four pairs of points."""
     rows = []
     for (x, y), (u, v) in zip(source, target, strict=True):

@@ -120,7 +120,7 @@ class Batches:
         generator = torch.Generator(self.device).manual_seed(int(rng.integers(2**62)))
         limits = [MIN_ORIGINAL_SIDE, -math.log(2), 0], [1, math.log(2), 1]
         side, ratio, mirrored = rng.uniform(*limits, (len(views), 3)).astype(np.float32).T.copy()
-        parts = KINDS["fragment"].edit_views(views, to_device(side, self.device), generator)
+        parts = KINDS["part"].edit_views(views, to_device(side, self.device), generator)
         flipped = to_device(mirrored < 0.5, self.device)[:, None, None, None]
         return Views(torch.where(flipped, parts.pixels.flip(-1), parts.pixels), to_device(np.exp(ratio), self.device))
 

@@ -24,7 +24,7 @@ EDITS: dict[str, tuple[float, float] | None] = {
     "shuffle": (0.05, 0.3),
     "resize": (0.1, 1.0),
     "crop": (0.2, 1.0),
-    "fragment": (0.3, 0.8),
+    "part": (0.3, 0.8),
     "flip": None,
     "aspect": (0.5, 2.0),
     "screenshot": None,
@@ -34,7 +34,7 @@ EDITS: dict[str, tuple[float, float] | None] = {
 }
 """Edits of copies in training, with ranges of strengths for photos at the training size."""
 
-EDIT_WEIGHTS = {"rotation": 4.0, "fragment": 4.0, "crop": 3.0}
+EDIT_WEIGHTS = {"rotation": 4.0, "part": 4.0, "crop": 3.0}
 """Relative frequency of an edit within its family (default 1)."""
 
 WEAK_EDITS: dict[str, tuple[float, float] | None] = {

@@ -1,15 +1,17 @@
-"""Screenshot edit: the photo in the screen of an app on a phone or computer."""
+"""Edits that show a photo in a web page, or in the screen of an app on a phone or computer."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
 from homing.edits._registry import edit
+from homing.edits._surroundings import Surroundings
 from homing.edits._templates import draw_around
 from homing.edits._views import Views
-from homing.edits.screens import desktop, phone
+from homing.edits.screens import desktop, pages, phone
 from homing.edits.screens.canvas import pick
 
 SCREENS = (
@@ -35,4 +37,15 @@ def screenshot(image: Image.Image, rng: np.random.Generator) -> Image.Image:
 
 @screenshot.differentiable
 def _screenshot(views: Views, generator: torch.Generator) -> Views:
-    return draw_around("screenshot", views, generator, samples=3)  # photos shrink to 0.3 of a screen's side
+    return draw_around("screenshot", views, None, generator, samples=3)  # photos shrink to 0.3 of a screen's side
+
+
+@edit("scene", bounds=(5, 70), whole=True)
+def page(image: Image.Image, strength: int, rng: np.random.Generator, surroundings: Surroundings) -> Image.Image:
+    """Show the photo on this percentage of a web page or of an app's screen, with texts and other pictures."""
+    return pick(rng, pages.PAGES)(rng, image.width / image.height, strength / 100, surroundings).finish(image)
+
+
+@page.differentiable
+def _page(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    return draw_around("page", views, strength, generator, samples=3)

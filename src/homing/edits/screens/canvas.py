@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from homing.edits._assets import SUPERSAMPLING, draw_emoji, icon_mask, load_font, texts
+from homing.edits._surroundings import Surroundings
 
 LARGE = 60
 """Smallest radius without smooth edges: the masks of larger discs would fill the cache."""
@@ -210,6 +211,13 @@ class Canvas:
         self.box(left, top + horizon, width, height - horizon, f"hsl({(hue + 120) % 360}, 30%, 38%)")
         sun = 0.16 * min(width, height)
         self.disc(left + self.uniform(0.25, 0.75) * width, top + 0.3 * height, sun, f"hsl({hue}, 60%, 90%)")
+
+    def picture(self, left: float, top: float, width: float, height: float, surroundings: Surroundings) -> None:
+        """Show one of the surroundings, cut to these sides."""
+        size = max(2, round(width)), max(2, round(height))
+        self._image.paste(
+            ImageOps.fit(surroundings.pick(self.rng), size, Image.Resampling.BICUBIC), (round(left), round(top))
+        )
 
     def photo(self, left: float, top: float, width: float, height: float, *, radius: float = 0) -> None:
         """Reserve this rectangle for the photo."""
