@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from typing import Any, get_args, get_type_hints
 
@@ -28,7 +28,7 @@ class Option:
     valid: Callable[[Any], bool] = lambda _: True
     read: Callable[[str], Any] | None = None  # reads one of several values, which commas separate
     takes: str = "names"  # what `read` takes
-    every: Sequence[Any] = ()  # what the word all stands for
+    sets: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # words that stand for several values
     parser: Callable[[str], Any] | None = None  # reads the value, where its type does not
     metavar: str | None = None
 
@@ -38,7 +38,7 @@ class Option:
         values: list[Any] = []
         for word in (each.strip() for each in text.split(",")):
             try:
-                values += self.every if self.every and word == "all" else [self.read(word)]
+                values += self.sets[word] if word in self.sets else [self.read(word)]
             except ValueError:
                 raise self._refused(flag, word) from None
         return values

@@ -97,9 +97,10 @@ def test_a_collage_has_the_photo_once(count, surroundings):
 def test_surroundings_are_used_if_given_and_drawn_otherwise(surroundings):
     photo = load("flower.jpg")
     for edit in WILD:
-        drawn, given = edit(photo, seed=1), edit(photo, seed=1, surroundings=surroundings)
+        generated, given = edit(photo, seed=1), edit(photo, seed=1, surroundings=surroundings)
         assert (
-            np.asarray(drawn).shape != np.asarray(given).shape or bool((np.asarray(drawn) != np.asarray(given)).any())
+            np.asarray(generated).shape != np.asarray(given).shape
+            or bool((np.asarray(generated) != np.asarray(given)).any())
         ) == (edit.kind.composes)
     assert {edit.name for edit in WILD if edit.kind.composes} == {"pasted", "page", "collage", "screen"}
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,7 +21,9 @@ from homing.bench import benches
 from homing.bench.figures import Figure
 from homing.bench.report import CsvTable, PictureRow, Results
 from homing.bench.tables import Row, Table
+from homing.edits import GENERATED, PAPER, WILD, Edit, Surroundings, parse
 from homing.errors import HomingError, UnknownNameError
+from homing.photo import find_photos
 
 # Opens a progress bar with a description and a length; yields the function that advances it by one.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -59,6 +62,7 @@ PROBES_OPTION = Option(
     takes="whole numbers from 1, or exact",
     valid=lambda probes: probes == "exact" or (type(probes) is int and probes >= 1),
 )
+EDITS = {"paper": PAPER, "wild": WILD, "all": (*PAPER, *WILD)}
 CODEBOOK_HELP = "A codebook: a name or a file."
 
 
@@ -96,6 +100,42 @@ class PhotoSettings(Settings):
     def books(self) -> Sequence[str]:
         """The existing codebooks to measure."""
         return self.codebooks or (DEFAULT_CODEBOOK,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopySettings(Settings):
+    """The edits of the copies, and the pictures around them."""
+
+    edits: Sequence[Edit] = setting(
+        Option(
+            "Comma-separated edits of the copies; paper: the fourteen of the paper; wild: thirteen that people make, "
+            "such as pages, collages and photos of screens; all: both.",
+            read=parse,
+            takes="edits",
+            sets=EDITS,
+            default_text="paper",
+        ),
+        PAPER,
+    )
+    surroundings: Path | None = setting(
+        Option(
+            "A folder of other photos, which surround copies in pages, collages and the like.",
+            default_text="drawn pictures",
+        ),
+        None,
+    )
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the edits."""
+        return [edit.label for edit in self.edits]
+
+    @cached_property
+    def pictures(self) -> Surroundings:
+        """The pictures around copies."""
+        if self.surroundings is None:
+            return GENERATED
+        return Surroundings(tuple(photo.path for photo in find_photos([self.surroundings])))
 
 
 @dataclass(frozen=True, kw_only=True)

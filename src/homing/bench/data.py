@@ -22,7 +22,7 @@ from homing._io.files import create_memmap, report_write_errors, write_atomicall
 from homing._io.parallel import prefetch_map
 from homing.codebooks import Codebook
 from homing.collection.search import VARIANTS, query_variants
-from homing.edits import Edit
+from homing.edits import GENERATED, Edit, Surroundings
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor
 from homing.extractors.base import default_batch_size
@@ -248,6 +248,7 @@ def describe_copies(
     folder: Path,
     advance: Callable[[], None],
     *,
+    surroundings: Surroundings = GENERATED,
     variants: bool = False,
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files with E edits, cached in the folder; `advance` is called for each file.
@@ -262,13 +263,18 @@ def describe_copies(
         __version__,
         PIL.__version__,
         *(["variants"] if variants else []),
+        *(
+            [[str(file), *file_state(file)] for file in surroundings.files]
+            if any(e.kind.composes for e in edits)
+            else []
+        ),
     )
     file = folder / f"copies-{key}.npy"
     shape = (len(edits), VARIANTS) if variants else (len(edits),)
     cache = CachedArray(file, (len(released), *shape, extractor.dim), np.float32)
     for _ in range(cache.count):
         advance()
-    for batch in edited_copies(extractor, released[cache.count :], edits, variants=variants):
+    for batch in edited_copies(extractor, released[cache.count :], edits, surroundings=surroundings, variants=variants):
         cache.append(batch.view(len(batch), *shape, -1).numpy())
         for _ in batch:
             advance()
@@ -276,7 +282,12 @@ def describe_copies(
 
 
 def edited_copies(
-    extractor: Extractor, released: Iterable[ReleasedPhoto], edits: Sequence[Edit], *, variants: bool = False
+    extractor: Extractor,
+    released: Iterable[ReleasedPhoto],
+    edits: Sequence[Edit],
+    *,
+    surroundings: Surroundings = GENERATED,
+    variants: bool = False,
 ) -> Iterator[Tensor]:
     """Batches (B, E, dim) of descriptors of files with E edits; the network runs on several files at once.
 
@@ -285,7 +296,7 @@ def edited_copies(
 
     def edited(item: ReleasedPhoto) -> Tensor:
         image = to_image(Photo.load(item.file).pixels())
-        inputs = [extractor.resize(to_pixels(edit(image, item.seed))) for edit in edits]
+        inputs = [extractor.resize(to_pixels(edit(image, item.seed, surroundings))) for edit in edits]
         return torch.stack([each for square in inputs for each in query_variants(square)] if variants else inputs)
 
     edited_files = prefetch_map(edited, released)

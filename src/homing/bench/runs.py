@@ -31,7 +31,7 @@ from homing.bench.references import Neighbors, Probes, References
 from homing.bench.scores import rank_of
 from homing.bench.tables import Row
 from homing.codebooks import Codebook
-from homing.edits import PAPER, Edit
+from homing.edits import GENERATED, PAPER, Edit, Surroundings
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor
 from homing.objectives import has_objective
@@ -151,11 +151,25 @@ class CodebookRun:
         return released
 
     def copies(
-        self, files: Sequence[ReleasedPhoto], edits: Sequence[Edit], what: str, *, variants: bool = False
+        self,
+        files: Sequence[ReleasedPhoto],
+        edits: Sequence[Edit],
+        what: str,
+        *,
+        surroundings: Surroundings = GENERATED,
+        variants: bool = False,
     ) -> np.ndarray:
         """Descriptors (P, E, D) of these files with each edit; (P, E, T, D) with query variants."""
         with self.progress(f"{self.codebook.name}: editing, {what}", len(files)) as advance:
-            return describe_copies(self.extractor, files, edits, self.settings.out, advance, variants=variants)
+            return describe_copies(
+                self.extractor,
+                files,
+                edits,
+                self.settings.out,
+                advance,
+                surroundings=surroundings,
+                variants=variants,
+            )
 
     def search(self, copies: np.ndarray, k: int, probes: Probes, what: str) -> Neighbors:
         """The k nearest references of (P, E, D) copies, file by file."""

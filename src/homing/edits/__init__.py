@@ -10,12 +10,13 @@ from pkgutil import iter_modules
 
 from homing._imports import load_entry_points
 from homing.edits._registry import KINDS, Edit, Kind, edit, parse
-from homing.edits._surroundings import Surroundings
+from homing.edits._surroundings import GENERATED, Surroundings
 from homing.edits._views import Views
 from homing.edits._wild import WILD as _WILD
 from homing.edits.mixed import Ranges, random_edits, sample_edits
 
 __all__ = [
+    "GENERATED",
     "KINDS",
     "PAPER",
     "SWEEPS",

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homing.edits._surroundings import DRAWN, Surroundings, drawn_pixels
+from homing.edits._surroundings import GENERATED, Surroundings, generated_pixels
 from homing.edits._views import Views
 from homing.errors import HomingError, UnknownNameError
 
@@ -95,8 +95,8 @@ class Kind:
         if _takes(self.views_function, "generator"):
             arguments["generator"] = generator
         if _takes(self.views_function, "surroundings"):
-            drawn = drawn_pixels(views.side, pixels.device) if surroundings is None else surroundings
-            arguments["surroundings"] = drawn.to(pixels)
+            pixels_around = generated_pixels(views.side, pixels.device) if surroundings is None else surroundings
+            arguments["surroundings"] = pixels_around.to(pixels)
         # Half precision is too coarse for products of pixels and matrices.
         with torch.autocast(pixels.device.type, enabled=False):
             result = self.views_function(views, **arguments)
@@ -155,7 +155,7 @@ class Edit:
         """Name and strength, as `parse` accepts them: `contrast-0.5`, `jpeg-50`, `meme`."""
         return self.name if self.strength is None else f"{self.name}-{self.strength}"
 
-    def __call__(self, image: Image.Image, seed: int = 0, surroundings: Surroundings = DRAWN) -> Image.Image:
+    def __call__(self, image: Image.Image, seed: int = 0, surroundings: Surroundings = GENERATED) -> Image.Image:
         """Apply the edit and return a new RGB image without metadata; equal seeds give equal pixels.
 
         `surroundings` are the pictures around the photo in a page or a collage, drawn ones by default.

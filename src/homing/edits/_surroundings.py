@@ -30,24 +30,24 @@ class Surroundings:
     def pick(self, rng: np.random.Generator) -> Image.Image:
         """A random one of the files, in RGB, or a drawn picture."""
         if not self.files:
-            return _drawn()[int(rng.integers(POOL))]
+            return _generated()[int(rng.integers(POOL))]
         with Image.open(self.files[int(rng.integers(len(self.files)))]) as file:
             picture: Image.Image = file.convert("RGB")
         return picture
 
 
-DRAWN = Surroundings()
+GENERATED = Surroundings()
 
 
 @cached_tensor
-def drawn_pixels(side: int, device: torch.device) -> Tensor:
+def generated_pixels(side: int, device: torch.device) -> Tensor:
     """Drawn pictures (POOL, 3, side, side) in [0, 1]; deterministic."""
-    pictures = [np.asarray(picture.resize((side, side), Image.Resampling.BICUBIC)) for picture in _drawn()]
+    pictures = [np.asarray(picture.resize((side, side), Image.Resampling.BICUBIC)) for picture in _generated()]
     return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).to(device).float() / 255
 
 
 @cache
-def _drawn() -> list[Image.Image]:
+def _generated() -> list[Image.Image]:
     rng = np.random.default_rng(0)
     return [_draw_picture(rng) for _ in range(POOL)]
 

@@ -103,15 +103,15 @@ def into_boxes(boxes: Tensor) -> Tensor:
     return affine(across, zero, -across * (left + right) / 2, zero, down, -down * (top + bottom) / 2)
 
 
-def paste(pixels: Tensor, onto: Tensor, place: Tensor, cut: Tensor | None = None) -> Tensor:
+def paste(pixels: Tensor, onto: Tensor, windows: Tensor, cut: Tensor | None = None) -> Tensor:
     """Paste photos (B, 3, S, S) onto pictures of that shape.
 
-    The homographies `place` map each photo's place to the whole square, and `cut` maps the square to the part of the
-    photo that is shown.
+    The homographies `windows` map each photo's window to the whole square, and `cut` maps the square to the part of the
+    photo that is visible.
     """
-    mask = warp(torch.ones_like(pixels[:, :1]), place, samples=3)
-    shown = warp(pixels, place if cut is None else cut @ place, outside="border", samples=3)
-    return torch.lerp(onto, shown, mask)
+    mask = warp(torch.ones_like(pixels[:, :1]), windows, samples=3)
+    visible = warp(pixels, windows if cut is None else cut @ windows, outside="border", samples=3)
+    return torch.lerp(onto, visible, mask)
 
 
 def homographies_between(source: Tensor, target: Tensor) -> Tensor:

@@ -69,8 +69,8 @@ def _pasted(views: Views, strength: Tensor, generator: torch.Generator, surround
     high = high.minimum(scene_ratio / views.ratio).clamp_max(1)
     across = high * views.ratio / scene_ratio
     left, top = (1 - across) * uniform(views, generator), (1 - high) * uniform(views, generator)
-    place = into_boxes(torch.stack((left, top, left + across, top + high), dim=-1))
-    return Views(paste(views.pixels, scenes, place), scene_ratio)
+    window = into_boxes(torch.stack((left, top, left + across, top + high), dim=-1))
+    return Views(paste(views.pixels, scenes, window), scene_ratio)
 
 
 def _pick(views: Views, surroundings: Tensor, generator: torch.Generator) -> Tensor:
@@ -122,12 +122,12 @@ def _collage(views: Views, strength: Tensor, generator: torch.Generator, surroun
     cut = scaling((cell_ratio / views.ratio).clamp_max(1), (views.ratio / cell_ratio).clamp_max(1))
     result = uniform(views, generator).round()[:, None, None, None].expand_as(views.pixels)
     for number in range(4):
-        place = into_boxes(layout[:, number] + gaps)
+        window = into_boxes(layout[:, number] + gaps)
         other = _pick(views, surroundings, generator)
         mine = (own == number)[:, None, None]
         pixels = torch.where(mine[..., None], views.pixels, other)
-        identity = torch.eye(3, device=place.device, dtype=place.dtype)
-        result = paste(pixels, result, place, torch.where(mine, cut, identity))
+        identity = torch.eye(3, device=window.device, dtype=window.dtype)
+        result = paste(pixels, result, window, torch.where(mine, cut, identity))
     return Views(result, cell_ratio * (bottom - top) / (right - left))
 
 
@@ -140,14 +140,14 @@ def screen(image: Image.Image, rng: np.random.Generator, surroundings: Surroundi
     size = _sides(scene_ratio.item(), WILD["screen"]["long-side"])
     scene = ImageOps.fit(surroundings.pick(rng), size).filter(ImageFilter.GaussianBlur(max(size) / 100))
     edge = round(draw(rng, "screen", "bezel") * min(image.size))
-    shown = ImageOps.expand(image, edge, "#101010")
-    if max(shown.size) > 2 * max(size):
-        shown.thumbnail((2 * max(size), 2 * max(size)), Image.Resampling.BICUBIC)
-    source = np.array([(0, 0), (1, 0), (1, 1), (0, 1)]) * shown.size
+    display = ImageOps.expand(image, edge, "#101010")
+    if max(display.size) > 2 * max(size):
+        display.thumbnail((2 * max(size), 2 * max(size)), Image.Resampling.BICUBIC)
+    source = np.array([(0, 0), (1, 0), (1, 1), (0, 1)]) * display.size
     target = (corners[0].numpy().astype(float) + 1) / 2 * size
     coefficients = find_homography(target, source)
-    mask = Image.new("L", shown.size, 255).transform(size, Image.Transform.PERSPECTIVE, coefficients)
-    warped = shown.transform(size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC)
+    mask = Image.new("L", display.size, 255).transform(size, Image.Transform.PERSPECTIVE, coefficients)
+    warped = display.transform(size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC)
     scene.paste(warped, mask=mask)
     blur = draw(rng, "screen", "blur") * max(size) / 1000
     return edit_image(_photograph, scene.filter(ImageFilter.GaussianBlur(blur)), rng)
@@ -161,15 +161,15 @@ def _screen(views: Views, generator: torch.Generator, surroundings: Tensor) -> V
         gaussian_matrices(torch.full_like(views.ratio, views.side / 100), views.side),
     )
     square = torch.tensor([(-1, -1), (1, -1), (1, 1), (-1, 1)], device=corners.device, dtype=corners.dtype)
-    place = homographies_between(corners, square.expand_as(corners))
+    window = homographies_between(corners, square.expand_as(corners))
     edge = 2 * draws(views, "screen", "bezel", generator)
-    scenes = paste(torch.full_like(views.pixels, 16 / 255), scenes, place)
+    scenes = paste(torch.full_like(views.pixels, 16 / 255), scenes, window)
     # The bezel has the same width on all sides.
-    inside = scaling(1 + edge / views.ratio.clamp_min(1), 1 + edge * views.ratio.clamp_max(1)) @ place
-    shown = paste(views.pixels, scenes, inside)
+    inside = scaling(1 + edge / views.ratio.clamp_min(1), 1 + edge * views.ratio.clamp_max(1)) @ window
+    display = paste(views.pixels, scenes, inside)
     sigma = draws(views, "screen", "blur", generator) * views.side / 1000
-    shown = apply_separable(shown, gaussian_matrices(sigma, views.side))
-    return Views(_photograph(Views(shown, scene_ratio), generator).pixels, scene_ratio)
+    display = apply_separable(display, gaussian_matrices(sigma, views.side))
+    return Views(_photograph(Views(display, scene_ratio), generator).pixels, scene_ratio)
 
 
 def _screen_corners(views: Views, generator: torch.Generator) -> tuple[Tensor, Tensor]:

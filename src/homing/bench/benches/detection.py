@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from homing._io.parallel import prefetch_map
-from homing._options import Option, setting
+from homing._options import Option, options_of, setting
 from homing.bench.base import PASSIVE
 from homing.bench.benches.retrieval import RetrievalSettings
 from homing.bench.codebook_bench import CodebookBench
@@ -30,7 +30,7 @@ from homing.bench.scores import (
     recall_at_false_match_rate,
 )
 from homing.bench.tables import Column, Columns, Row, Table, cells, group_starts, number, with_interval
-from homing.edits import PAPER, Edit, parse
+from homing.edits import Edit, parse
 from homing.errors import HomingError, PhotoError
 from homing.photo import Photo, find_photos
 
@@ -50,8 +50,7 @@ class DetectionSettings(RetrievalSettings):
 
     negatives: Path = setting(Option("Photos that are not references: their copies should not match."))
     edits: Sequence[Edit] = setting(
-        Option("Comma-separated edits of the copies; all: the fourteen of the paper.", read=parse, every=PAPER),
-        (parse("random"),),
+        replace(options_of(RetrievalSettings)["edits"], default_text="random"), (parse("random"),)
     )
     max_false_match: Sequence[float] = setting(
         Option(
@@ -99,11 +98,6 @@ class DetectionBench(CodebookBench[DetectionSearch]):
     settings_class = DetectionSettings
     settings: DetectionSettings
 
-    @property
-    def labels(self) -> list[str]:
-        """The labels of the edits."""
-        return [edit.label for edit in self.settings.edits]
-
     def measure(self) -> None:
         """Measure each codebook with the same negatives."""
         self.negatives = self._find_negatives()
@@ -116,10 +110,10 @@ class DetectionBench(CodebookBench[DetectionSearch]):
 
     def measure_codebook(self, run: CodebookRun) -> None:
         """Search for the copies of each recipe's files and of the negatives, with each number of probes."""
-        edits = self.settings.edits
+        edits, around = self.settings.edits, self.settings.pictures
         releases = [run.release(recipe) for recipe in run.supported_recipes(self.settings.recipes)]
-        copies = [run.copies(released.files, edits, released.name) for released in releases]
-        others = run.copies(self.negatives, edits, "negatives")
+        copies = [run.copies(released.files, edits, released.name, surroundings=around) for released in releases]
+        others = run.copies(self.negatives, edits, "negatives", surroundings=around)
         for probes in run.probes(self.settings.probes):
             # Once: the negatives are the same for all recipes.
             negative = run.search(others, NEAREST, probes, "negatives")
@@ -193,7 +187,7 @@ class DetectionBench(CodebookBench[DetectionSearch]):
         """Negatives, edits, recipes, probes and rates."""
         return {
             "negatives": len(self.negatives),
-            "edits": self.labels,
+            "edits": self.settings.labels,
             "recipes": self.settings.recipes,
             "probes": self.settings.probes,
             "nearest": NEAREST,
@@ -237,7 +231,7 @@ class DetectionBench(CodebookBench[DetectionSearch]):
         """The paper's table of indexes, with a row for each recipe."""
 
         def paper(row: Row) -> str:
-            return published_detection(row["spec"], row["probes"], row["recipe"], self.labels)
+            return published_detection(row["spec"], row["probes"], row["recipe"], self.settings.labels)
 
         has_gains, has_published = any(map(self._gain, self.rows)), any(map(paper, self.rows))
         columns: dict[str, Column] = {
@@ -317,7 +311,7 @@ class DetectionBench(CodebookBench[DetectionSearch]):
         for search in self.measured:
             row, found = search.row, search.found
             names = [original.source for original in search.run.originals]
-            copies = [(source, label) for source in search.sources for label in self.labels]
+            copies = [(source, label) for source in search.sources for label in self.settings.labels]
             for query, (copy, true_id) in enumerate(zip(copies, search.true_ids.tolist(), strict=True)):
                 kind, is_correct = "negative" if true_id < 0 else "positive", true_id == found.ids[query, 0] >= 0
                 head = [row["codebook"], row["recipe"], row["probes"], kind]

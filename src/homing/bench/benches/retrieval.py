@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from homing._options import setting
-from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, IndexSettings
+from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, CopySettings, IndexSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, share_bars
 from homing.bench.references import Probes, describe_probes, format_probes
@@ -28,15 +28,15 @@ from homing.bench.scores import (
     recall_intervals,
 )
 from homing.bench.tables import Columns, Row, Table, by_label, fixed, number, transposed, with_interval
-from homing.edits import PAPER
+from homing.edits import WILD
 from homing.objectives import has_objective
 
 RANKS = (1, 10, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalSettings(IndexSettings):
-    """Recipes, and probes of a search."""
+class RetrievalSettings(CopySettings, IndexSettings):
+    """Recipes, edits, and probes of a search."""
 
     probes: Sequence[Probes] = setting(PROBES_OPTION, (1, 16, "exact"))
     recipes: Sequence[str] = setting(RECIPES_OPTION, (PASSIVE, "paper"))
@@ -63,16 +63,18 @@ class RetrievalBench(CodebookBench[None]):
         """Search for the copies of each recipe's files, with each number of probes."""
         for recipe in run.supported_recipes(self.settings.recipes):
             released = run.release(recipe)
-            copies = run.copies(released.files, PAPER, recipe)
+            copies = run.copies(released.files, self.settings.edits, recipe, surroundings=self.settings.pictures)
             for probes in run.probes(self.settings.probes):
                 found = run.search(copies, max(RANKS), probes, recipe)
-                search = run.copy_search(released, PAPER, found, probes)
+                search = run.copy_search(released, self.settings.edits, found, probes)
                 self.searches.append(search)
                 self.rows.append(_row(search, released, copies, probes))
 
     def facts(self) -> Mapping[str, object]:
         """Edits, recipes and probes."""
-        return {"edits": LABELS, "recipes": self.settings.recipes, "probes": self.settings.probes}
+        settings = self.settings
+        around = {"surroundings": str(settings.surroundings)} if settings.surroundings else {}
+        return {"edits": settings.labels, **around, "recipes": settings.recipes, "probes": settings.probes}
 
     def numbers(self) -> Mapping[str, object]:
         """The codebooks, and the gains."""
@@ -91,15 +93,18 @@ class RetrievalBench(CodebookBench[None]):
     def tables(self) -> list[Table]:
         """The paper's first table, the gains, and further figures."""
         gains = self._gains_table()
-        return [self._table(), *([gains] if gains.rows else []), self._details()]
+        recalls = [self._table(name, labels) for name, labels in _by_set(self.settings.labels).items()]
+        return [*recalls, *([gains] if gains.rows else []), self._details()]
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Gains for several codebooks; for one codebook, a row for each edit."""
         gains = self._gains_table()
         if len(self.runs) > 1 and gains.rows:
             return gains.headings, gains.rows
+        sets = _by_set(self.settings.labels)
         columns = {
-            **by_label("recall", LABELS, 2),
+            **by_label("recall", self.settings.labels, 2),
+            **({f"mean, {name}": _set_mean(name) for name in sets} if len(sets) > 1 else {}),
             "mean": number("mean", 3),
             "95 % from": lambda row: f"{row['mean_interval'].low:.3f}",
             "95 % to": lambda row: f"{row['mean_interval'].high:.3f}",
@@ -110,11 +115,13 @@ class RetrievalBench(CodebookBench[None]):
 
     def _comparable(self) -> list[dict[str, Any]]:
         """Published rows with the same recipes and numbers of probes."""
+        if self.settings.labels != LABELS:
+            return []  # means over other edits
         wanted = {(row["recipe"], row["probes"]) for row in self.rows}
         return [row for row in published()["table"] if (row["recipe"], row["probes"]) in wanted]
 
-    def _table(self) -> Table:
-        """The paper's first table: measured rows, then published ones."""
+    def _table(self, name: str, labels: Sequence[str]) -> Table:
+        """The paper's first table for one set of edits: measured rows, then published ones."""
         columns: Columns = {
             "network": network,
             "index": _index,
@@ -122,8 +129,8 @@ class RetrievalBench(CodebookBench[None]):
             "bytes": "bytes_per_vector",
             "ms": lambda row: fixed(row["milliseconds"] and row["milliseconds"].homing, 2),
             "recipe": "recipe",
-            **by_label("recall", LABELS, 2),
-            "mean": number("mean", 3),
+            **by_label("recall", labels, 2),
+            "mean": _set_mean(name),
         }
         theirs = [
             {
@@ -134,14 +141,12 @@ class RetrievalBench(CodebookBench[None]):
             }
             for row in self._comparable()
         ]
-        return Table.of(
-            "table",
-            "Recall at rank 1 by edit. Rows named SSCD are as published (Fernandez et al., 2023): 10,000 photos among "
-            "a million references.",
-            columns,
-            self.rows,
-            published=theirs,
-        )
+        caption = "Recall at rank 1 by edit."
+        if theirs:
+            caption += (
+                " Rows named SSCD are as published (Fernandez et al., 2023): 10,000 photos among a million references."
+            )
+        return Table.of("table" if name == "paper" else f"table_{name}", caption, columns, self.rows, published=theirs)
 
     def _details(self) -> Table:
         """Further figures, among them the time per photo, by which the paper's appendix compares recipes."""
@@ -226,7 +231,7 @@ class RetrievalBench(CodebookBench[None]):
         rows = [row for row in self.rows if (row["codebook"], row["probes"]) == (first["codebook"], first["probes"])]
         shares = {row["recipe"]: recall_shares(row) for row in rows}
         caption = f"Recall by edit with 95 % intervals, {first['codebook']}, {_describe_probes(first)}."
-        return [share_bars("recall", caption, LABELS, shares, "recall at rank 1")]
+        return [share_bars("recall", caption, self.settings.labels, shares, "recall at rank 1")]
 
 
 def _row(search: CopySearch, released: ReleaseResult, copies: np.ndarray, probes: Probes) -> Row:
@@ -241,10 +246,18 @@ def _row(search: CopySearch, released: ReleaseResult, copies: np.ndarray, probes
     return {
         **run.columns(search.recipe),
         "probes": probes,
-        **recall_columns(LABELS, search.correct),
+        **recall_columns(search.labels, search.correct),
+        "sets": {
+            name: {
+                "mean": float(search.correct[:, columns].mean()),
+                "interval": recall_intervals(search.correct[:, columns]).mean,
+            }
+            for name, labels in _by_set(search.labels).items()
+            for columns in [[search.labels.index(label) for label in labels]]
+        },
         "recall_at": {k: recall_at(ranks.ravel(), k) for k in RANKS},
         "recall_at_interval": {k: recall_intervals((ranks >= 0) & (ranks < k)).mean for k in RANKS},
-        "failure": dict(zip(LABELS, failure.tolist(), strict=True)) if run.codebook.has_cells else None,
+        "failure": dict(zip(search.labels, failure.tolist(), strict=True)) if run.codebook.has_cells else None,
         **released.columns(),
         "bytes_per_vector": 4 * run.extractor.dim if probes == "exact" else run.references.bytes_per_vector,
         "milliseconds": None if probes == "exact" else run.references.index_ms(queries, max(RANKS), probes),
@@ -266,8 +279,21 @@ def _gain(passive: CopySearch, activated: CopySearch) -> dict[str, Any]:
         "passive": float(np.mean(before)),
         "activated": float(np.mean(after)),
         "interval": gain_interval(before, after),
-        "published": published_gain(spec, probes, activated.recipe),
+        "published": published_gain(spec, probes, activated.recipe) if activated.labels == LABELS else None,
     }
+
+
+def _by_set(labels: Sequence[str]) -> dict[str, list[str]]:
+    """The labels of the paper's edits, of the set wild, and others, where there are any."""
+    wild = [edit.label for edit in WILD]
+    found: dict[str, list[str]] = {}
+    for label in labels:
+        found.setdefault("paper" if label in LABELS else "wild" if label in wild else "others", []).append(label)
+    return found
+
+
+def _set_mean(name: str) -> Callable[[Row], str]:
+    return lambda row: fixed(row["sets"][name]["mean"], 3)
 
 
 def _index(row: Row) -> str:

@@ -10,15 +10,15 @@ import numpy as np
 
 from homing import codebooks
 from homing._options import Option, setting
-from homing.bench.base import PASSIVE, RECIPES_OPTION, PhotoSettings
+from homing.bench.base import PASSIVE, RECIPES_OPTION, CopySettings, PhotoSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, colors, numbered_name
 from homing.bench.references import Probes
-from homing.bench.runs import LABELS, CodebookRun, CopySearch, ReleaseResult
+from homing.bench.runs import CodebookRun, CopySearch, ReleaseResult
 from homing.bench.scores import gain_interval, recall_columns
 from homing.bench.tables import Columns, Row, Table, by_label, cells, number, with_interval
 from homing.collection.search import VARIANTS
-from homing.edits import PAPER
+from homing.edits import Edit
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ SEARCH_OPTIONS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchBenchSettings(PhotoSettings):
-    """The recipe to compare with passive."""
+class SearchBenchSettings(CopySettings, PhotoSettings):
+    """The recipe to compare with passive, and the edits."""
 
     recipe: str = setting(
         Option(
@@ -111,11 +111,17 @@ class SearchBench(CodebookBench[None]):
         """Search for the copies of the files of each recipe, with each option."""
         for recipe in run.supported_recipes([PASSIVE, self.settings.recipe]):
             released = run.release(recipe)
-            copies = run.copies(released.files, PAPER, f"{recipe}, all variants", variants=True)
+            copies = run.copies(
+                released.files,
+                self.settings.edits,
+                f"{recipe}, all variants",
+                surroundings=self.settings.pictures,
+                variants=True,
+            )
             baseline: CopySearch | None = None
             with run.progress(f"{run.codebook.name}: searching, {recipe}", len(SEARCH_OPTIONS)) as advance:
                 for option in SEARCH_OPTIONS:
-                    search, costs = _search(run, released, copies, option)
+                    search, costs = _search(run, released, copies, self.settings.edits, option)
                     baseline = baseline or search
                     self.searches.append(search)
                     self.rows.append(
@@ -123,7 +129,7 @@ class SearchBench(CodebookBench[None]):
                             **run.columns(recipe),
                             "search": option.name,
                             **vars(option),
-                            **recall_columns(LABELS, search.correct),
+                            **recall_columns(search.labels, search.correct),
                             "gain": float(search.correct.mean() - baseline.correct.mean()),
                             "gain_interval": gain_interval(baseline.correct, search.correct),
                             **costs,
@@ -137,7 +143,7 @@ class SearchBench(CodebookBench[None]):
     def facts(self) -> Mapping[str, object]:
         """Edits, recipe and search options."""
         searches = [option.name for option in SEARCH_OPTIONS]
-        return {"edits": LABELS, "recipe": self.settings.recipe, "searches": searches}
+        return {"edits": self.settings.labels, "recipe": self.settings.recipe, "searches": searches}
 
     def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Recall, gain and cost of each option."""
@@ -168,7 +174,7 @@ class SearchBench(CodebookBench[None]):
             Table.of(
                 "edits",
                 "Recall at rank 1 by edit.",
-                {**_FIRST_COLUMNS, **by_label("recall", LABELS, 2)},
+                {**_FIRST_COLUMNS, **by_label("recall", self.settings.labels, 2)},
                 self.rows,
                 groups=groups,
             ),
@@ -184,7 +190,7 @@ class SearchBench(CodebookBench[None]):
 
 
 def _search(
-    run: CodebookRun, released: ReleaseResult, copies: np.ndarray, option: SearchOption
+    run: CodebookRun, released: ReleaseResult, copies: np.ndarray, edits: Sequence[Edit], option: SearchOption
 ) -> tuple[CopySearch, dict[str, float | None]]:
     """Search for (P, E, T, D) copies, of which variant 0 is the copy itself; with the costs of a query."""
     references, probes, radius, rerank = run.references, option.probes, option.probe_radius, option.rerank
@@ -197,7 +203,7 @@ def _search(
             "descriptors": 0.0 if rerank is None else float((found.ids >= 0).sum(axis=1).mean()),
             "milliseconds": references.search_ms(queries, _TOP_K, probes, probe_radius=radius, rerank=rerank),
         }
-    return run.copy_search(released, PAPER, found, option.name), costs
+    return run.copy_search(released, edits, found, option.name), costs
 
 
 def _gain(row: Row) -> str:

@@ -55,7 +55,7 @@ def _bar(screen: Canvas) -> float:
     return high
 
 
-def _place(screen: Canvas, wide: float, high: float, top: float) -> tuple[float, float]:
+def _position(screen: Canvas, wide: float, high: float, top: float) -> tuple[float, float]:
     """A random position of the photo below the bar."""
     left = screen.uniform(0.015, 1.0) * max(0.0, MARGIN * screen.width - wide)
     return left, top + screen.uniform(0.0, 1.0) * max(0.0, screen.height - top - high)
@@ -65,7 +65,7 @@ def article(rng: np.random.Generator, ratio: float, area: float, surroundings: S
     """Text around the photo, and a column of other stories with pictures where there is space."""
     screen, wide, high = _canvas(rng, ratio, area)
     top = _bar(screen)
-    left, y = _place(screen, wide, high, top)
+    left, y = _position(screen, wide, high, top)
     size = screen.pick((13, 15, 17))
     if y - top > 50:
         below = screen.paragraph(left, top + 10, max(wide, 200), screen.word("headlines"), min(28.0, 0.3 * (y - top)))
@@ -96,7 +96,7 @@ def feed(rng: np.random.Generator, ratio: float, area: float, surroundings: Surr
     """A post with the photo; parts of the posts before and after it."""
     screen, wide, high = _canvas(rng, ratio, area)
     top = _bar(screen)
-    left, y = _place(screen, wide, high, top)
+    left, y = _position(screen, wide, high, top)
     column = max(wide, 0.4 * screen.width)
     for end in (y - 46, y + high + 46):  # the picture of the post before ends there, the next one begins there
         start, depth = (
@@ -120,7 +120,7 @@ def tiles(rng: np.random.Generator, ratio: float, area: float, surroundings: Sur
     """A wall of pictures with the photo among them: results of a search, a shop, a gallery."""
     screen, wide, high = _canvas(rng, ratio, area)
     top = _bar(screen)
-    left, y = _place(screen, wide, high, top)
+    left, y = _position(screen, wide, high, top)
     side = screen.uniform(0.12, 0.3) * screen.width
     gap, caption = screen.pick((2, 6, 12)), screen.pick((0, 0, 26))
     row = top + gap
