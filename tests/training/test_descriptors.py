@@ -13,6 +13,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from homing import extractors
+from homing.edits import KINDS, WILD
 from homing.errors import HomingError
 from homing.training.data import PhotoArray, load_photo_array
 from homing.training.descriptors import DescriptorTrainer, initial_network
@@ -225,9 +226,9 @@ def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
 
 
 def test_every_kind_of_edit_is_trained_on() -> None:
-    from homing.edits import KINDS
-
-    assert {name for name, kind in KINDS.items() if kind.views_function} - set(EDITS) == {"identity"}
+    # The edits that people make are only measured so far.
+    measured = {edit.name for edit in WILD}
+    assert {name for name, kind in KINDS.items() if kind.views_function} - set(EDITS) - measured == {"identity"}
 
 
 def test_a_photo_array_is_cached_and_skips_bad_photos(few: Path, tmp_path: Path) -> None:

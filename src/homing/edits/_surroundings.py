@@ -18,7 +18,7 @@ from homing.edits._assets import draw_emoji
 POOL = 64
 """Number of drawn pictures."""
 
-SIDE = 384
+SIDE = 256
 
 
 @dataclass(frozen=True)

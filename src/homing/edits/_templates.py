@@ -19,7 +19,10 @@ from homing.edits._registry import KINDS, Edit
 from homing.edits._views import Views, into_boxes, warp
 
 COUNT = 512
-"""Number of templates of each edit: dozens nearly fit any photo and strength, too many for a network to memorize."""
+"""Number of templates of an edit: dozens nearly fit any photo and strength, too many for a network to memorize."""
+
+COUNTS = {"page": 256}
+"""Number of templates of an edit that takes longer to draw."""
 
 SUPERSAMPLING = 2
 """Templates are drawn this many times larger than the views, because letters have a smallest size."""
@@ -96,8 +99,9 @@ def draw_templates(name: str, side: int, device: torch.device) -> Templates:
     """Templates of an edit for views of this side; deterministic."""
     rng = np.random.default_rng(0)
     span = RANGES.get(name)
-    photo_ratios = np.exp(rng.uniform(-math.log(2), math.log(2), COUNT))
-    fractions = np.linspace(0, 1, COUNT)
+    count = COUNTS.get(name, COUNT)
+    photo_ratios = np.exp(rng.uniform(-math.log(2), math.log(2), count))
+    fractions = np.linspace(0, 1, count)
     blacks, whites, boxes, ratios = [], [], [], []
     for number, (fit, fraction) in enumerate(zip(photo_ratios, fractions, strict=True)):
         edit = Edit(name, None if span is None else _strength(name, span[0] + fraction * (span[1] - span[0])))

@@ -216,7 +216,7 @@ class Canvas:
         """Show one of the surroundings, cut to these sides."""
         size = max(2, round(width)), max(2, round(height))
         self._image.paste(
-            ImageOps.fit(surroundings.pick(self.rng), size, Image.Resampling.BICUBIC), (round(left), round(top))
+            ImageOps.fit(surroundings.pick(self.rng), size, Image.Resampling.BILINEAR), (round(left), round(top))
         )
 
     def photo(self, left: float, top: float, width: float, height: float, *, radius: float = 0) -> None:
