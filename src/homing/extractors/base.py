@@ -155,9 +155,10 @@ def _fingerprint(state: Mapping[str, Tensor], preprocessing: str) -> str:
 
 @torch.no_grad()
 def fold_batch_norms(network: nn.Module, example: Tensor) -> nn.Module:
-    """A copy with batch norms folded into convolutions, fewer passes; the network itself if nothing can be folded.
+    """A copy with batch norms folded into convolutions; the network itself if nothing can be folded.
 
-    `example` (1, 3, S, S) is run through the network to see which norm follows which convolution.
+    The folded network makes fewer passes over memory. `example` (1, 3, S, S) is run through the network to see which
+    norm follows which convolution.
     """
     if isinstance(network, torch.jit.ScriptModule) or not any(
         isinstance(each, nn.Conv2d) for each in network.modules()

@@ -20,12 +20,6 @@ from homing.service.schemas import Health, JobStatus, ServiceInfo
 from homing.service.state import ServiceDep
 
 router = APIRouter()
-_PAGE_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
 
 
 @router.get("/healthz", summary="Liveness")
@@ -82,6 +76,14 @@ async def job(_: Contributor, service: ServiceDep, id: Annotated[str, Path(max_l
     found = service.jobs.find(id)
     state, outcomes = found.state, list(found.outcomes)  # in this order: a job that is done has all its outcomes
     return JobStatus.of(found, state=state, done=len(outcomes), outcomes=outcomes)
+
+
+_PAGE_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)
