@@ -1,6 +1,7 @@
 """Kill or stop services under load at random instants and check that nothing is lost.
 
 python benchmarks/server_kills.py --kills 50 --stops 20
+python benchmarks/server_kills.py --kills 50 --stops 20 --lance
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--lance", action="store_true", help="store the collection in Lance, not in SQLite")
     options = parser.parse_args()
     started, unanswered = time.perf_counter(), []
     with TemporaryDirectory() as root:
-        folder = Path(root) / "killed.homing"
+        folder = Path(root) / ("killed.lance" if options.lance else "killed.homing")
         Collection.create(folder, with_distractors=True).close()
         crash_test = CrashTest(Path(root) / "photos", folder, options.seed)
         for number, by in enumerate([signal.SIGKILL] * options.kills + [signal.SIGTERM] * options.stops):
