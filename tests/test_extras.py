@@ -31,9 +31,9 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("group", USES)
-def test_a_broken_package_is_named_whenever_it_is_used(group, tmp_path):
-    (tmp_path / "broken.py").write_text("raise AttributeError('torch has no float4')")
+@pytest.mark.parametrize(("group", "error"), [*((group, "AttributeError") for group in USES), ("edits", "SystemExit")])
+def test_a_broken_package_is_named_whenever_it_is_used(group, error, tmp_path):
+    (tmp_path / "broken.py").write_text(f"raise {error}('torch has no float4')")
     about = tmp_path / "outside-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")

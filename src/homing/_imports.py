@@ -33,7 +33,7 @@ def load_entry_point(entry: EntryPoint) -> Any:
     """Import the object of an entry point; if that fails, the error names the entry point and its module."""
     try:
         return entry.load()
-    except Exception as error:  # a module of somebody else may raise anything
+    except (Exception, SystemExit) as error:  # a module of somebody else may raise anything
         raise HomingError(
             f"{entry.value}, of the entry point {entry.group}, cannot be imported: {error}; "
             "repair or uninstall that package"

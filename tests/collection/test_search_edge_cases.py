@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tests.conftest import FakeExtractor, descriptors
 from homing.codebooks import Codebook
 from homing.collection import Collection
 from homing.collection.references import NewPhotos, StoredRelease
-from homing.errors import CollectionError
+from homing.errors import CollectionError, HomingError
 
 DIM, COUNT = 16, 40
 
@@ -49,6 +50,14 @@ def test_all_references_of_a_cell_are_found_whatever_their_probability(random: C
 def test_no_queries_have_no_matches(random: Collection) -> None:
     assert random.search_descriptors(torch.empty(0, DIM)) == []
     assert random.search_descriptors(torch.empty(0, 5, DIM)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, [0.5], np.zeros((1, DIM)), torch.zeros(DIM), torch.zeros(1, 1, 1, DIM), torch.zeros(1, 3)]
+)
+def test_descriptors_of_another_shape_are_refused(random: Collection, wrong: Any) -> None:
+    with pytest.raises(HomingError, match=rf"of shape \(B, {DIM}\) or \(B, T, {DIM}\), got"):
+        random.search_descriptors(wrong)
 
 
 def test_k_can_be_larger_than_the_collection(random: Collection) -> None:

@@ -1,5 +1,6 @@
 """Photos with unusual names are added, released, found and checked, or rejected in one line."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,38 @@ def test_names_that_differ_only_in_case_are_not_overwritten(collection: Collecti
         assert list((disk / "out").iterdir()) == []
     outcomes = collection.activate(photos, tmp_path / "out", recipe=RECIPES[0])
     assert [outcome.released for outcome in outcomes] == [str(tmp_path / "out" / photo.name) for photo in photos]
+
+
+@pytest.mark.parametrize("kind", ["homing", "lance"])
+def test_folders_that_are_not_utf8_are_refused_in_one_line(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = tiny_codebook("IVF8,PQ12x8")
+    good, odd = tmp_path / "photos", tmp_path / os.fsdecode(b"odd\xff")
+    try:
+        tiny_photos(odd / "photos", 2)
+    except OSError:
+        pytest.skip("this disk has only names in UTF-8")
+    tiny_photos(good, 2)
+    with Collection.create(tmp_path / f"c.{kind}", codebook=book, extractor=tiny_extractor()) as created:
+        with pytest.raises(HomingError, match="not valid UTF-8; choose another"):
+            created.activate(good, odd / "out", recipe=RECIPES[0])
+        monkeypatch.chdir(odd)
+        with pytest.raises(HomingError, match="not valid UTF-8; choose another"):
+            created.activate(good, "out", recipe=RECIPES[0])
+        outcomes = [*created.add("photos"), *created.activate("photos", tmp_path / "out", recipe=RECIPES[0])]
+        reason = "the name of its folder is not valid UTF-8; rename the folder"
+        assert [(outcome.state, outcome.reason) for outcome in outcomes] == [("failed", reason)] * 4
+        assert [outcome.state for outcome in created.remove("photos")] == ["failed"]
+        assert created.info().photos == 0
+
+
+def test_a_null_character_is_refused_in_one_line(collection: Collection, tmp_path: Path) -> None:
+    for call in (collection.add, collection.search, collection.remove, collection.export, Collection.open):
+        with pytest.raises(HomingError, match="cannot be the name of a file"):
+            call("a\0b")
+    with pytest.raises(HomingError, match="cannot be the name of a file"):
+        collection.activate(tiny_photos(tmp_path / "photos", 1), "a\0b", recipe=RECIPES[0])
 
 
 @contextmanager

@@ -186,6 +186,8 @@ def location(text: str | Location) -> Location:
     if not isinstance(text, str | os.PathLike):
         raise HomingError(f"a path or an address is expected, got {text!r}")
     name = os.fspath(text)
+    if "\0" in name:
+        raise HomingError(f"{name!r} cannot be the name of a file")
     if isinstance(text, str) and _SCHEME.match(name):
         return Path(_LOCAL_URL.sub("", name)) if _LOCAL_URL.match(name) else Address(name)
     return Path(name)
@@ -199,6 +201,15 @@ def printable(where: Location) -> str:
 def stored_path(where: Location) -> str:
     """The location as it is stored: an address without secrets, or an absolute path."""
     return str(where) if isinstance(where, Address) else os.path.abspath(where)
+
+
+def is_storable(where: Location) -> bool:
+    """Whether the location can be stored: on Linux, names and the working directory may be other bytes than UTF-8."""
+    try:
+        stored_path(where).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_inside(where: Location, folder: Location) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from homing._io.parallel import prefetch_map, thread_map
-from homing._io.paths import Location, stored_path
+from homing._io.paths import Location, is_storable, stored_path
 from homing.codebooks import Codebook
 from homing.collection.outcome import Outcome, OutcomeCallback, failed, report_each
 from homing.collection.references import NewPhotos
@@ -88,14 +88,22 @@ def add_photos(
 
 def read_photos(paths: Sequence[Location], records: NewReferences) -> list[tuple[Location, PhotoFile] | Outcome]:
     """The files of photos that are not known yet; the others have their outcome."""
-    read = list(zip(paths, thread_map(_read, paths, threads=READ_THREADS), strict=True))
+    read = list(zip(paths, thread_map(_read_or_fail, paths, threads=READ_THREADS), strict=True))
     known = iter(records.look_up([(path, file.sha256) for path, file in read if isinstance(file, PhotoFile)]))
     return [file if isinstance(file, Outcome) else next(known) or (path, file) for path, file in read]
 
 
-def _read(path: Location) -> PhotoFile | Outcome:
+def read_to_record(path: Location) -> PhotoFile:
+    """The file of a photo that becomes a reference; PhotoError if its path cannot be stored."""
+    file = PhotoFile.read(path)
+    if not is_storable(path):
+        raise PhotoError(f"{path}: the name of its folder is not valid UTF-8; rename the folder")
+    return file
+
+
+def _read_or_fail(path: Location) -> PhotoFile | Outcome:
     try:
-        return PhotoFile.read(path)
+        return read_to_record(path)
     except PhotoError as error:
         return failed(path, error)
 

@@ -26,6 +26,7 @@ from homing.collection.search import (
     SearchOptions,
     SearchResult,
     SearchSettings,
+    check_descriptors,
     describe_queries,
     search_settings,
 )
@@ -372,6 +373,7 @@ class Collection:
         matches with a larger false-match probability.
         """
         self._refuse_if_closed()
+        check_descriptors(descriptors, self.codebook.dim)
         options = SearchOptions(
             k=k,
             probes=probes,

@@ -16,7 +16,17 @@ import numpy as np
 
 from homing._io.files import is_case_insensitive
 from homing._io.parallel import prefetch_map, thread_map
-from homing._io.paths import Address, Location, is_inside, path_exists, prepare_output_location, stored_path, write_file
+from homing._io.paths import (
+    Address,
+    Location,
+    is_inside,
+    is_storable,
+    path_exists,
+    prepare_output_location,
+    printable,
+    stored_path,
+    write_file,
+)
 from homing.activation import Activation, Recipe, activate_batch
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import (
@@ -29,7 +39,7 @@ from homing.activation.pipeline import (
     should_compile,
     use_processes,
 )
-from homing.collection.add import READ_THREADS
+from homing.collection.add import READ_THREADS, read_to_record
 from homing.collection.outcome import Outcome, OutcomeCallback, failed, report_each
 from homing.collection.references import NewPhotos, StoredRelease, to_float16
 from homing.collection.sources import SOURCE_CHANGED, update_moved_source
@@ -60,6 +70,8 @@ def tasks_for(found: Sequence[FoundPhoto[Location]], out: Location, format: str 
         raise HomingError("no photos were given")
     if is_inside(out, root) and not is_inside(out, root / UPLOADS):
         raise HomingError(f"the out folder {out} lies inside the collection; choose another")
+    if isinstance(out, Path) and not is_storable(Path(os.path.realpath(out))):
+        raise HomingError(f"the out folder {printable(out)} has a name that is not valid UTF-8; choose another")
     tasks = [Task(path, target) for target, path in targets(found, out, format).items()]
     prepare_output_location(out)
     if isinstance(out, Path) and is_case_insensitive(out):
@@ -236,7 +248,7 @@ def read_tasks(tasks: Sequence[Task], records: ReleaseRecords) -> list[tuple[Tas
 def _read(task: Task) -> tuple[PhotoFile, str | None] | Outcome:
     """The file of a photo, and the hash of the existing file at its target."""
     try:
-        return PhotoFile.read(task.path), _target_sha256(task)
+        return read_to_record(task.path), _target_sha256(task)
     except (PhotoError, CollectionError) as error:
         return failed(task.path, error)
 

@@ -162,6 +162,13 @@ class SearchOptions:
             raise HomingError(f"max_false_match must be above 0 and at most 1, got {self.max_false_match:g}")
 
 
+def check_descriptors(descriptors: Tensor, dim: int) -> None:
+    """Raise HomingError if these are not (B, dim) or (B, T, dim)."""
+    if not isinstance(descriptors, Tensor) or descriptors.ndim not in (2, 3) or descriptors.shape[-1] != dim:
+        got = tuple(descriptors.shape) if hasattr(descriptors, "shape") else type(descriptors).__name__
+        raise HomingError(f"descriptors are a tensor of shape (B, {dim}) or (B, T, {dim}), got {got}")
+
+
 def describe_queries(
     photos: Sequence[Location | MemoryPhoto], extractor: Extractor, *, variants: bool
 ) -> Iterator[tuple[list[str], Tensor]]:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from homing._io.paths import Address, Location, location, printable, stored_path
+from homing._io.paths import Address, Location, is_storable, location, printable, stored_path
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage, open_generation
 from homing.collection.storage.layout import earlier_generations, generation_path, other_generations
@@ -56,9 +56,7 @@ def _at(storage: Storage, what: str | Location) -> list[int]:
     if what == "":
         return []  # an empty path would mean the working directory
     path = location(what)
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
+    if not is_storable(path):
         return []  # no reference has a path like this
     if isinstance(path, Address):
         inner, chain, outer = str(path).partition("::")
@@ -68,7 +66,12 @@ def _at(storage: Storage, what: str | Location) -> list[int]:
             below = [number for number in below if sources[number][0].endswith(chain + outer)]
         return [*_added_from(storage, str(path)), *below]
     spellings = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
-    return [number for each in spellings for number in (*_added_from(storage, each), *storage.find_in_folder(each))]
+    return [
+        number
+        for each in spellings
+        if is_storable(Path(each))
+        for number in (*_added_from(storage, each), *storage.find_in_folder(each))
+    ]
 
 
 def _added_from(storage: Storage, source: str) -> list[int]:

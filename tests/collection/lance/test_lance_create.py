@@ -120,6 +120,7 @@ def test_create_completes_a_killed_init(address: str, tmp_path: Path) -> None:
     other = tiny_codebook("IVF8,PQ6x8")
     for name, schema in schemas(other).items():
         LanceTable.create(location(address) / name, schema)
+    write_file(location(address) / ".0123456789abcdef.tmp", b"", new=True)
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
         assert [each.state for each in created.add(tiny_photos(tmp_path / "photos", 2))] == ["added"] * 2
 

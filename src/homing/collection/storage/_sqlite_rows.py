@@ -28,6 +28,7 @@ from homing.collection.storage.base import CHUNK, Storage
 from homing.errors import NotFoundError
 
 _PAGE = 1_000  # references per query of a listing
+_LARGEST = 2**63 - 1  # integer of SQLite
 # With several releases 'activated' takes precedence: it sorts first.
 _STATE = "coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
 _RELEASE = StoredRelease._fields[:-1]  # the columns of `releases`
@@ -141,7 +142,8 @@ class SqliteRows(SqliteDatabase, Storage):
         return {"photos": self.count(), "activated": 0, "unchanged": 0, **dict(rows)}
 
     def references(self, query: ReferenceQuery, *, newest_first: bool = False) -> Iterator[Reference]:
-        last, given = (2**63 - 1 if newest_first else -1) if query.after is None else query.after, 0
+        last, given = (_LARGEST if newest_first else -1) if query.after is None else query.after, 0
+        last = max(-_LARGEST, min(last, _LARGEST))
         condition, values = _condition(query.name_contains or "", query.state)
         beyond, order = ("<", "DESC") if newest_first else (">", "ASC")
         while size := query.page_size(given, _PAGE):

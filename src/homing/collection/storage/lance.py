@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
+from homing._io.files import TEMPORARY_NAME
 from homing._io.paths import Address, Location, list_names, write_file
 from homing.collection.outcome import STALE_SECONDS, Findings, Version
 from homing.collection.storage._lance_rows import LanceRows
@@ -110,7 +111,8 @@ class LanceStorage(LanceRows):
             LanceTable.refuse_if_filled(where / name)
         from_killed_init = {SETTINGS, CODEBOOK, DISTRACTORS} if fill is None else set()
         importing = set() if fill is None else {_IMPORTING}  # refused below, as another import
-        if not set(list_names(where)) <= {*from_killed_init, *cls.files, *importing}:
+        names = {name for name in list_names(where) if not TEMPORARY_NAME.fullmatch(name)}
+        if not names <= {*from_killed_init, *cls.files, *importing}:
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         if fill is None:
             parts.write(where)
