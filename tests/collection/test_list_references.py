@@ -75,6 +75,7 @@ def test_pages_hold_each_reference_once(filled: tuple[Collection, list[Path]]) -
             pages += page
             after = page[-1].id
         assert pages == everything
+    assert list(collection.references(name_contains="odd\udcff")) == []
     assert list(collection.references(after=10**12)) == list(collection.references(after=10**30)) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 from itertools import islice
@@ -70,6 +71,7 @@ def list_references(
 
         homing list holiday.homing --limit 100 --after 1200 --json
     """
+    limit = limit and min(limit, sys.maxsize - 1)
     with homing.Collection.open(collection) as opened:
         # One more than asked for shows whether there is a next page.
         found = opened.references(state=state, name_contains=name, after=after, limit=limit and limit + 1)

@@ -211,7 +211,7 @@ class ReleaseRecords:
     def plan(self, photos: NewPhotos, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
         """Record photos that are no references yet, and the planned release of each. Returns what was planned."""
         ids = self._storage.ids_of(photos.hashes)
-        if not ids.keys() >= set(photos.hashes):
+        while not ids.keys() >= set(photos.hashes):  # where writers have no lock, another may remove some meanwhile
             self._storage.add(photos)
             ids = self._storage.ids_of(photos.hashes)
         planned = [

@@ -137,6 +137,27 @@ def test_references_added_right_after_a_switch_remain(
         assert {reference.photo for reference in now.references()} == set(map(str, photos)) and now.check() == []
 
 
+def test_a_photo_that_another_job_removes_is_released(
+    lance_collection: Collection, opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photo,) = tiny_photos(tmp_path / "photos", 1)
+    add, removed = LanceStorage.add, []
+
+    def add_and_lose(self: LanceStorage, photos: NewPhotos) -> list[int | None]:
+        ids = add(self, photos)
+        if not removed:
+            with opening(lance_collection.root) as other:
+                removed.extend(other.remove(photo))
+        self.refresh()
+        return ids
+
+    monkeypatch.setattr(LanceStorage, "add", add_and_lose)
+    outcomes = lance_collection.activate(photo, tmp_path / "out", recipe=RECIPES[0])
+    assert [each.state for each in removed] == ["removed"]
+    assert [each.state for each in outcomes] == ["activated"]
+    assert lance_collection.info().activated == 1
+
+
 def test_an_upload_that_another_job_added_is_kept(lance_collection: Collection, opening, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path, 1)
     with opening(lance_collection.root) as other:

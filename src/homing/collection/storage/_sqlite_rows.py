@@ -287,7 +287,8 @@ def _condition(name: str, state: State | None) -> tuple[str, list[str]]:
     """The SQL condition that a reference has a state, and a text in its file name, ignoring case; its parameters."""
     named = "instr(name_of(source), ?)" if name else "TRUE"
     in_state = f"{_STATE} = '{state}'" if state else "TRUE"
-    return f"{named} AND {in_state}", [folded(name)] if name else []
+    text = folded(name).encode(errors="backslashreplace").decode()  # a text that is not UTF-8 is in no name
+    return f"{named} AND {in_state}", [text] if name else []
 
 
 def _row_bytes(rows: np.ndarray) -> Iterator[bytes]:
