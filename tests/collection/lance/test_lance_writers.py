@@ -24,6 +24,7 @@ from homing.collection.storage import _lance_rows
 from homing.collection.storage._lance_table import row_ids_in
 from homing.collection.storage.lance import LanceStorage
 from homing.collection.storage.layout import make_current
+from homing.errors import CollectionError
 from homing.extractors import describe_images
 from homing.photo import Photo, as_photos
 
@@ -135,6 +136,19 @@ def test_references_added_right_after_a_switch_remain(
     assert switch(root).photos == 3
     with opening(root) as now:
         assert {reference.photo for reference in now.references()} == set(map(str, photos)) and now.check() == []
+
+
+def test_photos_are_added_even_if_another_job_prevents_a_compaction(
+    local_collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def compact(_: LanceStorage) -> None:
+        raise CollectionError("preempted by a concurrent transaction")
+
+    monkeypatch.setattr(_lance_rows, "_COMPACT_EVERY", 1)
+    monkeypatch.setattr(LanceStorage, "compact", compact)
+    outcomes = local_collection.add(tiny_photos(tmp_path / "photos", 2))
+    assert [each.state for each in outcomes] == ["added", "added"]
+    assert "small files were not merged: preempted" in caplog.text
 
 
 def test_a_photo_that_another_job_removes_is_released(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ from homing.collection.storage._lance_table import (
 )
 from homing.collection.storage.base import CHUNK, Storage
 from homing.collection.storage.layout import Parts
-from homing.errors import NotFoundError
+from homing.errors import CollectionError, NotFoundError, StorageUnavailableError
 from homing.indexes.lance import CODE, VECTOR, codes_of, ids_of, to_list_column, to_matrix
 
 T = TypeVar("T", int, str)
@@ -118,7 +119,13 @@ class LanceRows(Storage):
         self._recorded += count
         if self._recorded >= _COMPACT_EVERY:
             self._recorded = 0
-            self.compact()
+            try:
+                self.compact()
+            except (
+                CollectionError,
+                StorageUnavailableError,
+            ) as error:  # the references are recorded; others compact too
+                logging.getLogger("homing").warning("%s: small files were not merged: %s", self.path, error)
 
     def _to_table(self, texts: Sequence[tuple[str, str, datetime]], codes: np.ndarray, descriptors: np.ndarray) -> Any:
         hashes, sources, times = (list(column) for column in zip(*texts, strict=True))
