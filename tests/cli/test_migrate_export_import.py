@@ -39,7 +39,7 @@ def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: 
     unknown = f"unknown   {query}, released as {tmp_path / 'out' / 'flower.jpg'}: its released file is missing"
     assert unknown in switched.stderr
     output = switched.stdout
-    assert "should be activated again, 1 could not be checked." in output
+    assert "to activate again, 1 not checked." in output
     assert homing("search", again, query, "--json").stdout == after
     assert homing("search", again, query, "--generation", "previous", "--json").stdout == before
     assert "homing-1, until: homing migrate --delete-previous" in _in_one_line("info", again)

@@ -160,7 +160,7 @@ def test_a_graphic_stays_unchanged_unless_asked_for(
     files = [tmp_path / "palette.png", tmp_path / "flower.jpg"]
     graphic, photo = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format)
     assert (graphic.state, photo.state) == ("unchanged", "activated")
-    assert graphic.reason is not None and graphic.reason.endswith("the option graphics activates it")
+    assert graphic.reason is not None and graphic.reason.endswith("--graphics, in Python graphics=True, activates it")
     assert graphic.bytes_before == len(before)
     assert graphic.released is not None and graphic.bytes_after == Path(graphic.released).stat().st_size
     assert (graphic.notes == []) == (format is None)

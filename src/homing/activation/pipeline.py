@@ -39,7 +39,7 @@ _CHUNK_PHOTOS = 64  # photos sent to a worker process and activated together
 _CHUNK_BYTES = 16 * 2**20  # of their files
 _GPU_BYTES_PER_PROCESS = 8 * 2**30  # 256 images in the loop, a batch of photos, and CUDA itself
 _MIN_PASSES_TO_COMPILE = 500_000  # of the network
-_GRAPHIC = "a graphic ({}); the option graphics activates it"
+_GRAPHIC = "a graphic ({}); --graphics, in Python graphics=True, activates it"
 
 
 def activate_batch(

@@ -16,7 +16,7 @@ Columns = Mapping[str, Column]
 
 STEM = re.compile(r"[a-z0-9][a-z0-9_-]*")
 # Digits with signs, optionally a power of ten and a short unit; a dash for a missing number.
-_NUMBER = re.compile(r"(?=.*[\d∞–—-])[-+−±<>≤≥≈~×√∞–—%(),./\d\s]*(e[-+]?\d+)?( [a-zA-Zµ]{1,5})?")
+_NUMBER = re.compile(r"(?=.*[\d∞–—-])([-+−±<>≤≥≈~×√∞–—%(),./\d\s]|\bto\b)*(e[-+]?\d+)?( [a-zA-Zµ]{1,5})?")
 
 
 @dataclass(frozen=True, kw_only=True)

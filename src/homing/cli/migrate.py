@@ -91,7 +91,7 @@ def _print_summary(done: Migration, what: str) -> None:
             print_remark(label, f"{each.photo}, released as {each.released}: {each.reason}")
     lost = f", {len(done.missing):,} are missing" if done.missing else ""
     console.print(
-        f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"
-        f" {len(done.gain_kept):,} keep their gain, {len(done.gain_lost):,} should be activated again,"
-        f" {len(done.gain_unknown):,} could not be checked."
+        f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Activated files:"
+        f" {len(done.gain_kept):,} with their gain, {len(done.gain_lost):,} to activate again,"
+        f" {len(done.gain_unknown):,} not checked."
     )

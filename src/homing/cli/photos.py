@@ -181,7 +181,8 @@ def remove(
         print_json([as_json(outcome) for outcome in outcomes])
     else:
         removed, released = len(outcomes) - len(failed), sum(outcome.released is not None for outcome in outcomes)
-        left = f" The released files of {released:,} of them were not deleted." if released else ""
+        of_them = f" of {released:,} of them" if removed > 1 else ""
+        left = f" The released files{of_them} were not deleted." if released else ""
         console.print(f"{_count(removed)} removed.{left}")
     raise typer.Exit(int(bool(failed)))
 

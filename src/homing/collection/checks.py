@@ -306,7 +306,7 @@ def _recheck(storage: Storage, path: str, photos: set[int], findings: Findings) 
         source, _ = storage.source_and_state(planned[-1].photo)
         if found is None:
             out = path.rpartition(os.sep)[0]
-            by_hand = f"restore it, or release the photo again: homing activate COLLECTION {source} --out {out}"
+            by_hand = f"restore it, or release the photo again: homing activate {storage.root} {source} --out {out}"
             findings.report("release", f"{path} is missing or cannot be read", by_hand)
         else:
             by_hand = "move it to another folder, and release the photo again"

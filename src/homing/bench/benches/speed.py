@@ -17,7 +17,7 @@ from homing import codebooks, extractors
 from homing._io.files import prepare_output_folder
 from homing._options import Option, setting
 from homing.activation import RECIPES, resolve_recipe
-from homing.activation.pipeline import batch_size_for
+from homing.activation.pipeline import CPU_BATCH_SIZE, GPU_BATCH_SIZE, batch_size_for
 from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Settings
 from homing.bench.benches._speed_files import STAGES, time_files
 from homing.bench.benches._speed_loop import PLAIN, LoopConfig, measure_memory, time_loops
@@ -53,7 +53,7 @@ class SpeedSettings(Settings):
     batches: Sequence[int] | None = setting(
         Option(
             "Comma-separated batch sizes of the loop.",
-            default_text="8, on a GPU 64",
+            default_text=f"{CPU_BATCH_SIZE.photos}, on a GPU {GPU_BATCH_SIZE.photos}",
             read=int,
             takes="whole numbers",
             minimum=1,
