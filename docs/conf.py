@@ -14,8 +14,6 @@ release = metadata.version("homing")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = f"homing {release}"
-html_static_path = ["static"]
-html_css_files = ["site.css"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
