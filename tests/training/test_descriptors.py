@@ -13,7 +13,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from homing import extractors
-from homing.edits import KINDS, WILD
+from homing.edits import KINDS
 from homing.errors import HomingError
 from homing.training.data import PhotoArray, load_photo_array
 from homing.training.descriptors import DescriptorTrainer, initial_network
@@ -64,7 +64,7 @@ def test_a_trained_network_loads_as_an_extractor(squares: PhotoArray, tmp_path: 
     points = train(run, tmp_path / "net.safetensors")
     assert points[-1].step == run.trainer.steps == 48
     assert len(points) == 16
-    assert points[-1].loss < 0.7 * points[0].loss
+    assert points[-1].loss < 0.8 * points[0].loss
     extractor = extractors.load(str(tmp_path / "net.safetensors"), device="cpu")
     assert (extractor.dim, extractor.size) == (32, 64)
     record = json.loads((tmp_path / "record.json").read_text())
@@ -226,9 +226,7 @@ def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
 
 
 def test_every_kind_of_edit_is_trained_on() -> None:
-    # The edits that people make are only measured so far.
-    measured = {edit.name for edit in WILD}
-    assert {name for name, kind in KINDS.items() if kind.views_function} - set(EDITS) - measured == {"identity"}
+    assert {name for name, kind in KINDS.items() if kind.views_function} - set(EDITS) == {"identity"}
 
 
 def test_a_photo_array_is_cached_and_skips_bad_photos(few: Path, tmp_path: Path) -> None:

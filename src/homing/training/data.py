@@ -20,7 +20,7 @@ from homing._tensors import to_device
 from homing.edits import KINDS, Views, random_edits
 from homing.errors import HomingError, PhotoError
 from homing.photo import read_square
-from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
+from homing.training.settings import COUNTS, EDIT_WEIGHTS, EDITS, FAMILY_WEIGHTS, WEAK_EDITS, DescriptorSettings
 
 HELD_OUT = 1000
 HELD_OUT_BATCH = 256
@@ -160,7 +160,7 @@ class Pairs(Batches):
         """The squares of a step, cut and edited; blended where the settings say so, or not at all."""
         rng = self.rng(EDITING, step)
         originals = self.originals(squares, rng)
-        copies = random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels
+        copies = _copies(originals, rng)
         anchors = self._weakly_edited(originals, rng)
         if not self._mixup or not blend:
             return PairBatch(anchors, copies, None)
@@ -180,5 +180,18 @@ class Pairs(Batches):
     def held_out_pairs(self) -> Iterator[PairBatch]:
         """The held-out photos, whole, and fixed copies of them."""
         for originals, rng in self.held_out():
-            copies = random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels
+            copies = _copies(originals, rng)
             yield PairBatch(originals.pixels, copies, None)
+
+
+def _copies(originals: Views, rng: np.random.Generator) -> Tensor:
+    """An edited copy of each original; the other originals surround copies in pages and collages."""
+    return random_edits(
+        originals,
+        EDITS,
+        rng,
+        edit_weights=EDIT_WEIGHTS,
+        family_weights=FAMILY_WEIGHTS,
+        counts=COUNTS,
+        surroundings=originals.pixels,
+    ).pixels

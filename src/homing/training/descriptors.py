@@ -32,7 +32,7 @@ from homing.extractors.external import pretrained
 from homing.training.data import Pairs, PhotoArray
 from homing.training.losses import RunningCentroids, koleo, nt_xent
 from homing.training.run import SavedNetwork, Trainer, half_precision
-from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
+from homing.training.settings import COUNTS, EDIT_WEIGHTS, EDITS, FAMILY_WEIGHTS, WEAK_EDITS, DescriptorSettings
 
 HEAD_LR_FACTOR = 2.0  # the projection is new, the trunk is pretrained
 WEIGHT_DECAY = 0.02
@@ -62,6 +62,8 @@ class DescriptorTrainer(Trainer):
             edits=EDITS,
             weak_edits=WEAK_EDITS,
             edit_weights=EDIT_WEIGHTS,
+            family_weights=FAMILY_WEIGHTS,
+            edit_counts=list(COUNTS),
         )
         self._cells = RunningCentroids(settings.cells, settings.dim, device) if settings.cells else None
         self._forward = compile_on_gpu(network, device)

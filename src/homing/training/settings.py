@@ -13,29 +13,53 @@ EDITS: dict[str, tuple[float, float] | None] = {
     "saturation": (0.0, 5.0),
     "hue": (-0.5, 0.5),
     "grayscale": None,
+    "filter": None,
     "emoji": (0.4, 0.8),
     "text": (0.1, 0.3),
     "meme": None,
+    "sticker": (0.2, 0.6),
+    "overlay-text": None,
     "blur": (0.3, 4.0),
     "palette": (2, 16),
     "jpeg": (5, 80),
     "edges": None,
     "pixelate": (0.2, 0.6),
     "shuffle": (0.05, 0.3),
-    "resize": (0.1, 1.0),
+    "resize": (0.05, 1.0),
+    "thumbnail": None,
     "crop": (0.2, 1.0),
     "part": (0.3, 0.8),
+    "fragment": (5, 100),
+    "rotated-fragment": (15, 90),
     "flip": None,
     "aspect": (0.5, 2.0),
     "screenshot": None,
     "pad": None,
     "perspective": (20, 60),
     "rotation": (-180, 180),
+    "pasted": (8, 90),
+    "page": (10, 60),
+    "collage": (2, 4),
+    "screen": None,
 }
 """Edits of copies in training, with ranges of strengths for photos at the training size."""
 
-EDIT_WEIGHTS = {"rotation": 4.0, "part": 4.0, "crop": 3.0}
-"""Relative frequency of an edit within its family (default 1)."""
+EDIT_WEIGHTS = {
+    "rotation": 4.0,
+    "fragment": 9.0,
+    "rotated-fragment": 3.0,
+    "crop": 2.0,
+    "filter": 2.0,
+    "collage": 2.5,
+    "screen": 0.4,
+}
+"""Relative frequency of an edit within its family (default 1): fragments and collages are the hardest."""
+
+FAMILY_WEIGHTS = {"scene": 0.6}
+"""Relative frequency of a family of edits (default 1)."""
+
+COUNTS = (0.1, 0.2, 0.3, 0.3, 0.1)
+"""Probabilities of one to five edits of a copy, each of another family."""
 
 WEAK_EDITS: dict[str, tuple[float, float] | None] = {
     "contrast": (0.5, 2.0),
