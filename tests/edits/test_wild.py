@@ -1,6 +1,8 @@
 """The set "wild": frozen, and each edit does what its label says, exactly and differentiably."""
 
 import hashlib
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from homing.edits import KINDS, WILD, Surroundings, Views, parse
 from homing.edits._assets import DATA
 
 GREEN = (0, 255, 0)
+COPIES = json.loads(Path(__file__).with_name("wild_copies.json").read_text())
 
 
 def green_share(image: Image.Image) -> float:
@@ -50,6 +53,23 @@ def test_the_set_is_frozen():
         "thumbnail",
         "rotated-fragment-35",
     ]
+
+
+def outline(label: str, number: int) -> dict[str, list[int]]:
+    """Size, and 4 x 4 mean levels of gray, of a copy of a photo."""
+    copy = parse(label)(load("china.jpg", 640, 427), seed=number)
+    small = copy.convert("L").resize((4, 4), Image.Resampling.BOX)
+    return {"size": list(copy.size), "gray": np.asarray(small).ravel().tolist()}
+
+
+@pytest.mark.parametrize("label", [edit.label for edit in WILD])
+def test_copies_are_frozen(label):
+    """What the code holds besides the file: layouts, shares, and the order of random numbers."""
+    for number, expected in enumerate(COPIES[label]):
+        found = outline(label, number)
+        assert found["size"] == expected["size"]
+        # Versions of Pillow and PyTorch may round differently.
+        assert np.abs(np.subtract(found["gray"], expected["gray"])).max() <= 3
 
 
 @pytest.mark.parametrize("size", [(600, 400), (400, 600), (900, 300)])
@@ -101,8 +121,8 @@ def test_surroundings_are_used_if_given_and_drawn_otherwise(surroundings):
         assert (
             np.asarray(generated).shape != np.asarray(given).shape
             or bool((np.asarray(generated) != np.asarray(given)).any())
-        ) == (edit.kind.composes)
-    assert {edit.name for edit in WILD if edit.kind.composes} == {"pasted", "page", "collage", "screen"}
+        ) == (edit.kind.takes_surroundings)
+    assert {edit.name for edit in WILD if edit.kind.takes_surroundings} == {"pasted", "page", "collage", "screen"}
 
 
 def test_a_thumbnail_is_small_and_a_sticker_has_its_side():

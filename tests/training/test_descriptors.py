@@ -18,7 +18,7 @@ from homing.errors import HomingError
 from homing.training.data import PhotoArray, load_photo_array
 from homing.training.descriptors import DescriptorTrainer, initial_network
 from homing.training.run import CurvePoint, Run, check_run
-from homing.training.settings import EDITS, WEAK_EDITS, DescriptorSettings
+from homing.training.settings import COUNTS, EDITS, FAMILY_WEIGHTS, WEAK_EDITS, DescriptorSettings
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +72,7 @@ def test_a_trained_network_loads_as_an_extractor(squares: PhotoArray, tmp_path: 
     assert record["settings"]["data_fingerprint"] == squares.fingerprint
     assert record["settings"]["photos"] == 80 and record["settings"]["temperature"] == 0.1
     assert record["settings"]["edits"]["jpeg"] == list(EDITS["jpeg"])
+    assert record["settings"]["family_weights"] == FAMILY_WEIGHTS and record["settings"]["edit_counts"] == list(COUNTS)
     assert record["settings"]["weak_edits"]["jpeg"] == list(WEAK_EDITS["jpeg"]) and record["rendered_by"]["homing"]
     assert record["recall"] == run.trainer.recall(extractor)  # of the written file, not of the network in memory
     assert [point["step"] for point in record["curve"]] == [point.step for point in points]

@@ -265,7 +265,7 @@ def describe_copies(
         *(["variants"] if variants else []),
         *(
             [[str(file), *file_state(file)] for file in surroundings.files]
-            if any(e.kind.composes for e in edits)
+            if any(e.kind.takes_surroundings for e in edits)
             else []
         ),
     )

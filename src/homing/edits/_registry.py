@@ -44,7 +44,7 @@ class Kind:
         return _takes(self.function, "rng")
 
     @property
-    def composes(self) -> bool:
+    def takes_surroundings(self) -> bool:
         """Whether the edit puts other pictures around the photo."""
         return _takes(self.function, "surroundings")
 
@@ -166,7 +166,7 @@ class Edit:
         if self.kind.random:
             # The label is part of the seed, so that two edits of one photo use different random numbers.
             arguments["rng"] = np.random.default_rng([seed, zlib.crc32(self.label.encode())])
-        if self.kind.composes:
+        if self.kind.takes_surroundings:
             arguments["surroundings"] = surroundings
         neutral = self.strength is not None and self.strength == self.kind.neutral
         result = image.copy() if neutral else self.kind.function(image, **arguments)

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from homing._tensors import cached_tensor
 from homing.edits._registry import KINDS, Edit
-from homing.edits._views import Views, into_boxes, warp
+from homing.edits._views import Views, box_homographies, warp
+from homing.edits.mixed import RANGES as RANDOM_RANGES, Ranges
 
 COUNT = 512
 """Number of templates of an edit: dozens nearly fit any photo and strength, too many for a network to memorize."""
@@ -27,7 +28,7 @@ COUNTS = {"page": 256}
 SUPERSAMPLING = 2
 """Templates are drawn this many times larger than the views, because letters have a smallest size."""
 
-RANGES = {"text": (0.1, 0.3), "emoji": (0.4, 0.8), "sticker": (0.1, 0.6), "page": (10, 60)}
+RANGES: Ranges = {**RANDOM_RANGES, "sticker": (0.1, 0.6), "page": (10, 60)}
 """Strengths of the templates."""
 
 MISFIT_TOLERANCE = 0.5
@@ -88,10 +89,10 @@ def draw_around(
 
 
 def _fraction(name: str, strength: Tensor | None) -> Tensor | None:
-    if strength is None:
+    span = RANGES.get(name)
+    if strength is None or span is None:
         return None
-    low, high = RANGES[name]
-    return (strength - low) / (high - low)
+    return (strength - span[0]) / (span[1] - span[0])
 
 
 @cached_tensor
@@ -117,7 +118,7 @@ def draw_templates(name: str, side: int, device: torch.device) -> Templates:
     return Templates(
         color=color.to(device),
         transparency=transparency.to(device),
-        window=into_boxes(torch.tensor(boxes, dtype=torch.float32)).to(device),
+        window=box_homographies(torch.tensor(boxes, dtype=torch.float32)).to(device),
         photo_ratio=torch.tensor(photo_ratios, dtype=torch.float32, device=device),
         ratio=torch.tensor(ratios, device=device),
         fraction=torch.tensor(fractions, dtype=torch.float32, device=device),

@@ -92,7 +92,7 @@ def scaling(across: Tensor, down: Tensor) -> Tensor:
     return affine(across, zero, zero, zero, down, zero)
 
 
-def into_boxes(boxes: Tensor) -> Tensor:
+def box_homographies(boxes: Tensor) -> Tensor:
     """Homographies (B, 3, 3) from boxes (B, 4), left, top, right and bottom in fractions of the sides.
 
     Each maps its box to the whole square.

@@ -22,25 +22,25 @@ else:
 WILD: Mapping[str, Any] = tomllib.loads((DATA / "wild.toml").read_text(encoding="utf-8"))
 
 
-def draw(rng: np.random.Generator, name: str, key: str) -> float:
+def sample_parameter(rng: np.random.Generator, name: str, key: str) -> float:
     """A random number in the range of this parameter of an edit."""
     low, high = WILD[name][key]
     return float(rng.uniform(low, high))
 
 
-def draw_ratio(rng: np.random.Generator, name: str) -> float:
+def sample_ratio(rng: np.random.Generator, name: str) -> float:
     """A random ratio in the edit's range `aspect`, uniform in its logarithm."""
     low, high = np.log(WILD[name]["aspect"])
     return float(np.exp(rng.uniform(low, high)))
 
 
-def draws(views: Views, name: str, key: str, generator: torch.Generator) -> Tensor:
+def sample_parameters(views: Views, name: str, key: str, generator: torch.Generator) -> Tensor:
     """Random numbers (B,) in the range of this parameter of an edit."""
     low, high = map(float, WILD[name][key])
     return low + (high - low) * uniform(views, generator)
 
 
-def draw_ratios(views: Views, name: str, generator: torch.Generator) -> Tensor:
+def sample_ratios(views: Views, name: str, generator: torch.Generator) -> Tensor:
     """Random ratios (B,) in the edit's range `aspect`, uniform in their logarithm."""
     low, high = map(math.log, WILD[name]["aspect"])
     return (low + (high - low) * uniform(views, generator)).exp()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from homing.edits._registry import edit
 from homing.edits._views import Views, edit_image
-from homing.edits._wild import WILD, draws, normal, uniform
+from homing.edits._wild import WILD, normal, sample_parameters, uniform
 
 
 def luma(pixels: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ def filter_(image: Image.Image, rng: np.random.Generator) -> Image.Image:
 @filter_.differentiable
 def _filter(views: Views, generator: torch.Generator) -> Views:
     def value(key: str) -> Tensor:
-        return draws(views, "filter", key, generator)[:, None, None, None]
+        return sample_parameters(views, "filter", key, generator)[:, None, None, None]
 
     settings = WILD["filter"]
     gray = (uniform(views, generator) < settings["gray-share"])[:, None, None, None]

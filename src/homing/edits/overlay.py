@@ -13,7 +13,7 @@ from homing.edits._assets import draw_emoji, draw_writing, load_font, manifest, 
 from homing.edits._registry import edit
 from homing.edits._templates import draw_around, draw_over
 from homing.edits._views import Views
-from homing.edits._wild import WILD, draw
+from homing.edits._wild import WILD, sample_parameter
 
 SMALLEST = 6
 """Height of letters in pixels, at least: smaller ones cannot be read."""
@@ -86,7 +86,7 @@ def sticker(image: Image.Image, strength: float, rng: np.random.Generator) -> Im
     picture = (
         draw_emoji(rng).resize((side, side), Image.Resampling.BICUBIC) if rng.random() < 0.5 else _badge(rng, side)
     )
-    picture = picture.rotate(draw(rng, "sticker", "degrees"), Image.Resampling.BICUBIC)
+    picture = picture.rotate(sample_parameter(rng, "sticker", "degrees"), Image.Resampling.BICUBIC)
     position = tuple(round((whole - side) * rng.random()) for whole in image.size)
     result = image.copy()
     result.paste(picture, (position[0], position[1]), picture)
@@ -101,14 +101,14 @@ def _sticker(views: Views, strength: Tensor, generator: torch.Generator) -> View
 def _badge(rng: np.random.Generator, side: int) -> Image.Image:
     """A disc or a rounded square in one color, with a few words on it."""
     badge = Image.new("RGBA", (side, side))
-    pencil = ImageDraw.Draw(badge)
+    draw = ImageDraw.Draw(badge)
     hue, dark = int(rng.integers(360)), bool(rng.random() < 0.5)
     radius = side // 2 if rng.random() < 0.5 else side // 6
     fill = f"hsl({hue}, 75%, {30 if dark else 75}%)"
-    pencil.rounded_rectangle((0, 0, side - 1, side - 1), radius, fill=fill)
+    draw.rounded_rectangle((0, 0, side - 1, side - 1), radius, fill=fill)
     font = load_font(_latin(rng), max(SMALLEST, side // 6))
     lines = wrap(str(rng.choice(texts("phrases"))), font, 0.75 * side)
-    pencil.multiline_text(
+    draw.multiline_text(
         (side / 2, side / 2),
         "\n".join(lines),
         fill="white" if dark else "black",
@@ -129,7 +129,7 @@ def _latin(rng: np.random.Generator) -> str:
 def overlay_text(image: Image.Image, rng: np.random.Generator) -> Image.Image:
     """Write one to four lines on the photo, outlined or on a translucent band."""
     settings = WILD["overlay-text"]
-    size = max(SMALLEST, round(draw(rng, "overlay-text", "size") * min(image.size)))
+    size = max(SMALLEST, round(sample_parameter(rng, "overlay-text", "size") * min(image.size)))
     font = load_font(_latin(rng), size)
     sentences = texts("captions") + texts("sentences") + texts("headlines") + texts("phrases")
     low, high = settings["lines"]

@@ -15,13 +15,13 @@ from homing.edits._surroundings import Surroundings
 from homing.edits._views import (
     Views,
     apply_separable,
+    box_homographies,
     edit_image,
     homographies_between,
-    into_boxes,
     paste,
     scaling,
 )
-from homing.edits._wild import WILD, draw, draw_ratio, draw_ratios, draws, normal, uniform
+from homing.edits._wild import WILD, normal, sample_parameter, sample_parameters, sample_ratio, sample_ratios, uniform
 from homing.edits.pixel import gaussian_matrices
 from homing.edits.spatial import find_homography
 
@@ -69,7 +69,7 @@ def _pasted(views: Views, strength: Tensor, generator: torch.Generator, surround
     high = high.minimum(scene_ratio / views.ratio).clamp_max(1)
     across = high * views.ratio / scene_ratio
     left, top = (1 - across) * uniform(views, generator), (1 - high) * uniform(views, generator)
-    window = into_boxes(torch.stack((left, top, left + across, top + high), dim=-1))
+    window = box_homographies(torch.stack((left, top, left + across, top + high), dim=-1))
     return Views(paste(views.pixels, scenes, window), scene_ratio)
 
 
@@ -86,9 +86,9 @@ def collage(image: Image.Image, strength: int, rng: np.random.Generator, surroun
     cells = layouts[int(rng.integers(len(layouts)))]
     own = int(rng.integers(len(cells)))
     left, top, right, bottom = cells[own]
-    cell_ratio = image.width / image.height * draw_ratio(rng, "collage")
+    cell_ratio = image.width / image.height * sample_ratio(rng, "collage")
     width, height = _sides(cell_ratio * (bottom - top) / (right - left), WILD["collage"]["long-side"])
-    gap = round(draw(rng, "collage", "gap") * max(width, height) / 2)
+    gap = round(sample_parameter(rng, "collage", "gap") * max(width, height) / 2)
     result = Image.new(
         "RGB", (width, height), str(rng.choice(["white", "black", f"hsl({rng.integers(360)}, 30%, 80%)"]))
     )
@@ -112,17 +112,17 @@ def _layouts(device: torch.device) -> Tensor:
 def _collage(views: Views, strength: Tensor, generator: torch.Generator, surroundings: Tensor) -> Views:
     count = strength.round().long().clamp(2, 4)
     layout = _layouts(views.pixels.device)[count - 2, (2 * uniform(views, generator)).long()].to(views.pixels)
-    gap = draws(views, "collage", "gap", generator) / 2
+    gap = sample_parameters(views, "collage", "gap", generator) / 2
     gaps = torch.stack((gap, gap, -gap, -gap), dim=-1)
     own = (uniform(views, generator) * count).long()
     rows = torch.arange(len(views), device=views.pixels.device)
     left, top, right, bottom = layout[rows, own].unbind(-1)
-    cell_ratio = views.ratio * draw_ratios(views, "collage", generator)
+    cell_ratio = views.ratio * sample_ratios(views, "collage", generator)
     # The photo is cut to the ratio of its cell.
     cut = scaling((cell_ratio / views.ratio).clamp_max(1), (views.ratio / cell_ratio).clamp_max(1))
     result = uniform(views, generator).round()[:, None, None, None].expand_as(views.pixels)
     for number in range(4):
-        window = into_boxes(layout[:, number] + gaps)
+        window = box_homographies(layout[:, number] + gaps)
         other = _pick(views, surroundings, generator)
         mine = (own == number)[:, None, None]
         pixels = torch.where(mine[..., None], views.pixels, other)
@@ -139,7 +139,7 @@ def screen(image: Image.Image, rng: np.random.Generator, surroundings: Surroundi
     corners, scene_ratio = _screen_corners(one, generator)
     size = _sides(scene_ratio.item(), WILD["screen"]["long-side"])
     scene = ImageOps.fit(surroundings.pick(rng), size).filter(ImageFilter.GaussianBlur(max(size) / 100))
-    edge = round(draw(rng, "screen", "bezel") * min(image.size))
+    edge = round(sample_parameter(rng, "screen", "bezel") * min(image.size))
     display = ImageOps.expand(image, edge, "#101010")
     if max(display.size) > 2 * max(size):
         display.thumbnail((2 * max(size), 2 * max(size)), Image.Resampling.BICUBIC)
@@ -149,7 +149,7 @@ def screen(image: Image.Image, rng: np.random.Generator, surroundings: Surroundi
     mask = Image.new("L", display.size, 255).transform(size, Image.Transform.PERSPECTIVE, coefficients)
     warped = display.transform(size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC)
     scene.paste(warped, mask=mask)
-    blur = draw(rng, "screen", "blur") * max(size) / 1000
+    blur = sample_parameter(rng, "screen", "blur") * max(size) / 1000
     return edit_image(_photograph, scene.filter(ImageFilter.GaussianBlur(blur)), rng)
 
 
@@ -162,12 +162,12 @@ def _screen(views: Views, generator: torch.Generator, surroundings: Tensor) -> V
     )
     square = torch.tensor([(-1, -1), (1, -1), (1, 1), (-1, 1)], device=corners.device, dtype=corners.dtype)
     window = homographies_between(corners, square.expand_as(corners))
-    edge = 2 * draws(views, "screen", "bezel", generator)
+    edge = 2 * sample_parameters(views, "screen", "bezel", generator)
     scenes = paste(torch.full_like(views.pixels, 16 / 255), scenes, window)
     # The bezel has the same width on all sides.
     inside = scaling(1 + edge / views.ratio.clamp_min(1), 1 + edge * views.ratio.clamp_max(1)) @ window
     display = paste(views.pixels, scenes, inside)
-    sigma = draws(views, "screen", "blur", generator) * views.side / 1000
+    sigma = sample_parameters(views, "screen", "blur", generator) * views.side / 1000
     display = apply_separable(display, gaussian_matrices(sigma, views.side))
     return Views(_photograph(Views(display, scene_ratio), generator).pixels, scene_ratio)
 
@@ -177,7 +177,7 @@ def _screen_corners(views: Views, generator: torch.Generator) -> tuple[Tensor, T
     settings = WILD["screen"]
     scene_ratio = views.ratio * (0.6 * uniform(views, generator) - 0.3).exp()
     relative = (views.ratio / scene_ratio).sqrt()
-    share = draws(views, "screen", "area", generator).sqrt()
+    share = sample_parameters(views, "screen", "area", generator).sqrt()
     half = torch.stack((share * relative, share / relative), dim=-1).clamp_max(0.94)  # of the width, of the height
     square = torch.tensor([(-1, -1), (1, -1), (1, 1), (-1, 1)], device=half.device, dtype=half.dtype)
     corners = square * half[:, None]
@@ -194,7 +194,7 @@ def _photograph(views: Views, generator: torch.Generator) -> Views:
     """What a camera adds: stripes where its pixels meet the screen's, a reflection, a color cast, noise."""
 
     def value(key: str) -> Tensor:
-        return draws(views, "screen", key, generator)[:, None, None]
+        return sample_parameters(views, "screen", key, generator)[:, None, None]
 
     height, width = views.pixels.shape[-2:]
     down = torch.linspace(0, 1, height, device=views.pixels.device)[:, None]

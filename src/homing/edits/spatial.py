@@ -12,7 +12,7 @@ from torch import Tensor
 from homing._tensors import cached_tensor
 from homing.edits._registry import edit
 from homing.edits._views import Views, affine, apply_separable, homographies_between, scaling, warp
-from homing.edits._wild import draw, draw_ratio, draw_ratios, draws, uniform
+from homing.edits._wild import sample_parameter, sample_parameters, sample_ratio, sample_ratios, uniform
 
 
 def _cut(image: Image.Image, side: float, across: float, down: float) -> Image.Image:
@@ -75,7 +75,7 @@ def _part(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
 @edit("spatial", bounds=(1, 100), neutral=100, whole=True)
 def fragment(image: Image.Image, strength: int, rng: np.random.Generator) -> Image.Image:
     """Crop a rectangle of this percentage of the area, anywhere, of half to twice the photo's aspect ratio."""
-    stretch, area = math.sqrt(draw_ratio(rng, "fragment")), strength / 100
+    stretch, area = math.sqrt(sample_ratio(rng, "fragment")), strength / 100
     across = min(1.0, max(area, math.sqrt(area) * stretch))
     width, height = _scaled(image, across, area / across)
     left, top = (round((whole - size) * rng.random()) for whole, size in zip(image.size, (width, height), strict=True))
@@ -84,7 +84,7 @@ def fragment(image: Image.Image, strength: int, rng: np.random.Generator) -> Ima
 
 @fragment.differentiable
 def _fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    stretch, area = draw_ratios(views, "fragment", generator).sqrt(), strength / 100
+    stretch, area = sample_ratios(views, "fragment", generator).sqrt(), strength / 100
     across = (area.sqrt() * stretch).maximum(area).clamp_max(1)
     down = area / across
     x, y = (2 * uniform(views, generator) - 1 for _ in range(2))
@@ -96,7 +96,10 @@ def _fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Vie
 @edit("spatial", bounds=(1, 100), whole=True)
 def rotated_fragment(image: Image.Image, strength: int, rng: np.random.Generator) -> Image.Image:
     """Crop a tilted rectangle of this percentage of the area, anywhere, and smaller where it would leave the photo."""
-    ratio, angle = draw_ratio(rng, "rotated-fragment"), math.radians(draw(rng, "rotated-fragment", "degrees"))
+    ratio, angle = (
+        sample_ratio(rng, "rotated-fragment"),
+        math.radians(sample_parameter(rng, "rotated-fragment", "degrees")),
+    )
     cosine, sine = math.cos(angle), math.sin(angle)
     high = math.sqrt(strength / 100 * image.width * image.height / ratio)
     bounds = high * (ratio * cosine + abs(sine)), high * (ratio * abs(sine) + cosine)
@@ -116,8 +119,8 @@ def rotated_fragment(image: Image.Image, strength: int, rng: np.random.Generator
 @rotated_fragment.differentiable
 def _rotated_fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     # The photo is `views.ratio` wide and 1 high.
-    ratio = draw_ratios(views, "rotated-fragment", generator)
-    angle = draws(views, "rotated-fragment", "degrees", generator).deg2rad()
+    ratio = sample_ratios(views, "rotated-fragment", generator)
+    angle = sample_parameters(views, "rotated-fragment", "degrees", generator).deg2rad()
     cosine, sine = angle.cos(), angle.sin()
     high = (strength / 100 * views.ratio / ratio).sqrt()
     wide_bound, high_bound = ratio * cosine + sine.abs(), ratio * sine.abs() + cosine
