@@ -40,6 +40,9 @@ def test_all_edits_have_a_table_and_a_mean_per_set(photos: Path, tmp_path: Path)
         assert low <= expected <= high
     wild = (tmp_path / "out" / "table_wild.md").read_text()
     assert all(edit.label in wild for edit in WILD) and "blur-2.0" not in wild and "SSCD" not in wild
+    assert "edits that people make" in wild
+    details = (tmp_path / "out" / "details.md").read_text()
+    assert "mean, paper" in details and "mean, wild" in details and "SSCD" not in details
     assert "blur-2.0" in (tmp_path / "out" / "table.md").read_text()
 
 
